@@ -1,0 +1,1 @@
+"""UnityMAS trains teams of LLM agents by reinforcement learning."""

@@ -1,0 +1,1 @@
+"""Shapes only: the four resources, records, ports, errors. Imports neither torch, Ray nor kubernetes."""

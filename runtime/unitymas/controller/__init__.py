@@ -1,0 +1,1 @@
+"""The controller: the centre of the star. Schedules, runs, rewards, trains, checkpoints, evaluates."""

@@ -1,0 +1,148 @@
+"""Checkpoints at a step barrier: one atomic manifest for all models, so that a resumed run continues bit for bit.
+
+A checkpoint is a folder `step-<N>` holding one folder a model and `manifest.json`, written last. It is made under
+another name and renamed when whole; whatever is not whole is passed over, and said so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+
+import structlog
+
+from unitymas.api.errors import Infrastructure
+from unitymas.api.ports import ModelGroup, Trains
+from unitymas.controller.store import flush
+
+log = structlog.get_logger()
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a checkpoint is of. The data cursor is `step`: tasks are a function of seed and step."""
+
+    step: int
+    """Steps done; also the weight version."""
+    digest: str
+    """Of the resolved resources: another one may not resume."""
+    seed: int
+    best: Mapping[str, float] = field(default_factory=dict[str, float])
+    """`step` and `score` of the best weights on dev so far."""
+    dev_due: bool = False
+    """Stopped before these weights were looked at on dev: the resumed run does that first."""
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Size and digest by path, within the checkpoint's folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """Writes and finds checkpoints in one folder."""
+
+    folder: Path
+    keep: int = 3
+
+    async def save(self, manifest: Manifest, groups: Mapping[str, ModelGroup]) -> Path:
+        """Write a checkpoint of all trained groups, then drop the oldest. Raises Infrastructure when it cannot."""
+        final, part = self._path(manifest.step), self.folder / f".step-{manifest.step}.part"
+        try:
+            shutil.rmtree(part, ignore_errors=True)
+            part.mkdir(parents=True)
+            for name, group in sorted(groups.items()):
+                if isinstance(group, Trains):
+                    (part / name).mkdir()
+                    await group.save(part / name)
+            self._seal(part, manifest)
+            shutil.rmtree(final, ignore_errors=True)
+            os.replace(part, final)
+            flush(self.folder)
+        except OSError as error:
+            shutil.rmtree(part, ignore_errors=True)
+            raise Infrastructure(
+                f"checkpoint {final}", f"{error}; the run's last checkpoint is untouched: free space, then resume"
+            ) from error
+        self._prune(manifest)
+        return final
+
+    def latest(self) -> tuple[Path, Manifest] | None:
+        """The newest whole checkpoint. One that is not whole is passed over, with a warning."""
+        for part in self.folder.glob(".step-*.part"):
+            log.warning("checkpoint.passed_over", path=str(part), reason="half-written")
+            shutil.rmtree(part, ignore_errors=True)
+        for path in sorted(self._all(), key=_step_of, reverse=True):
+            broken = _broken(path)
+            if not broken:
+                return path, read_manifest(path)
+            log.warning("checkpoint.passed_over", path=str(path), reason=broken)
+        return None
+
+    def at(self, step: int) -> Path | None:
+        """The whole checkpoint of a step, if it is there."""
+        path = self._path(step)
+        return path if path.exists() and not _broken(path) else None
+
+    def steps(self) -> list[int]:
+        """Steps that there are checkpoints of."""
+        return sorted(_step_of(path) for path in self._all())
+
+    def _seal(self, part: Path, manifest: Manifest) -> None:
+        files: dict[str, str] = {}
+        for path in sorted(part.rglob("*")):
+            flush(path)
+            if path.is_file():
+                files[path.relative_to(part).as_posix()] = _digest(path)
+        whole = Manifest(manifest.step, manifest.digest, manifest.seed, manifest.best, manifest.dev_due, files)
+        (part / MANIFEST).write_text(json.dumps(asdict(whole), indent=2), "utf-8")
+        flush(part / MANIFEST)
+        flush(part)
+
+    def _prune(self, manifest: Manifest) -> None:
+        # The first weights are wanted once more: on test, at the end.
+        kept = {0, int(manifest.best.get("step", 0))}
+        for path in sorted(self._all(), key=_step_of, reverse=True)[self.keep :]:
+            if _step_of(path) not in kept:
+                shutil.rmtree(path)
+
+    def _all(self) -> list[Path]:
+        return [path for path in self.folder.glob("step-*") if re.fullmatch(r"step-\d+", path.name)]
+
+    def _path(self, step: int) -> Path:
+        return self.folder / f"step-{step}"
+
+
+def read_manifest(path: Path) -> Manifest:
+    """The manifest of a checkpoint's folder."""
+    return Manifest(**json.loads((path / MANIFEST).read_text("utf-8")))
+
+
+def _step_of(path: Path) -> int:
+    return int(path.name.rpartition("-")[2])
+
+
+def _digest(path: Path) -> str:
+    digest = blake2b(digest_size=16)
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return f"{path.stat().st_size}:{digest.hexdigest()}"
+
+
+def _broken(path: Path) -> str:
+    """Why a checkpoint is not whole; empty when it is."""
+    try:
+        manifest = read_manifest(path)
+    except (OSError, ValueError, TypeError) as error:
+        return f"no readable manifest: {error}"
+    for name, digest in manifest.files.items():
+        if not (path / name).is_file():
+            return f"{name} is missing"
+        if _digest(path / name) != digest:
+            return f"{name} is not what was written"
+    return ""

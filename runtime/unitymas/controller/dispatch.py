@@ -1,0 +1,52 @@
+"""The controller's way from a trajectory to models and tools."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from unitymas.api.errors import Infrastructure
+from unitymas.api.ports import ModelGroup, Streams, Tool, ToolAnswer
+from unitymas.api.records import Request
+from unitymas.controller.rounds import Rounds
+from unitymas.workflow import Answered
+
+
+@dataclass(slots=True)
+class Desk:
+    """Sends calls where they belong and times them. Implements `workflow.Dispatch`."""
+
+    groups: Mapping[str, ModelGroup]
+    tools: Mapping[str, Tool]
+    rounds: Rounds
+    call_s: float
+    greedy: bool = False
+    """Evaluation of this kind asks every call at temperature 0."""
+    _started_s: float = field(default_factory=lambda: asyncio.get_running_loop().time())
+
+    def now(self) -> float:
+        """Seconds since this desk opened."""
+        return asyncio.get_running_loop().time() - self._started_s
+
+    async def generate(self, model: str, request: Request) -> Answered:
+        """One generation: in a round, or at once where the group takes single requests."""
+        started = self.now()
+        group = self.groups[model]
+        if self.greedy:
+            request = replace(request, sampling=replace(request.sampling, temperature=0.0))
+        if isinstance(group, Streams):
+            with self.rounds.busy():
+                try:
+                    async with asyncio.timeout(self.call_s):
+                        reply = await group.answer(request)
+                except TimeoutError as error:
+                    raise Infrastructure(f"model {model}", f"no answer within {self.call_s:g}s") from error
+        else:
+            reply = await self.rounds.ask(model, request)
+        return Answered(reply, started, self.now())
+
+    async def call_tool(self, tool: str, arguments: Mapping[str, object]) -> ToolAnswer:
+        """One tool call; its limits and retries are the tool's own wrapper's."""
+        with self.rounds.busy():
+            return await self.tools[tool].call(arguments)

@@ -1,0 +1,91 @@
+"""Trajectories of a step: run, retried by failure class, rewarded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from unitymas.api.errors import Deadline, Failure, Infrastructure
+from unitymas.api.records import TaskRow, Trajectory
+from unitymas.api.run import Limits
+from unitymas.workflow import Dispatch, Workflow, play
+
+Score = Callable[[Trajectory], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One trajectory to be run."""
+
+    task: TaskRow
+    rollout: int
+    step: int
+    phase: str = "train"
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """How trajectories are run: what all of a run share."""
+
+    workflow: Workflow
+    dispatch: Dispatch
+    score: Score
+    limits: Limits
+    run_seed: int
+    most: int
+    """Most trajectories in flight."""
+
+    async def all(self, wanted: Sequence[Wanted], done: Callable[[Trajectory], None]) -> list[Trajectory]:
+        """Run them; `done` hears of each as it ends. Returns them in the order wanted.
+
+        A trajectory lost to infrastructure comes back with `failure` set. Raises Author, and Deadline where the run
+        says that it fails.
+        """
+        room = asyncio.Semaphore(self.most)
+
+        async def one(each: Wanted) -> Trajectory:
+            async with room:
+                trajectory = await self.one(each)
+            done(trajectory)
+            return trajectory
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(one(each)) for each in wanted]
+        except BaseExceptionGroup as failures:
+            raise failures.exceptions[0] from None
+        return [task.result() for task in tasks]
+
+    async def one(self, wanted: Wanted) -> Trajectory:
+        """Run one trajectory, again after an infrastructure failure, and reward it."""
+        trajectory = Trajectory(wanted.task, wanted.step, wanted.rollout, wanted.phase)
+        for attempt in range(self.limits.retries + 1):
+            trajectory = Trajectory(wanted.task, wanted.step, wanted.rollout, wanted.phase)
+            try:
+                async with asyncio.timeout(self.limits.trajectory_s):
+                    await play(self.workflow, trajectory, self.dispatch, run_seed=self.run_seed)
+            except Infrastructure as failed:
+                trajectory.failure, trajectory.error = Failure.INFRASTRUCTURE, str(failed)
+                if attempt < self.limits.retries:
+                    continue
+                return trajectory
+            except TimeoutError:
+                self._late(trajectory)
+            break
+        if trajectory.failure is None or self.limits.on_deadline == "score":
+            await self.score(trajectory)
+        return trajectory
+
+    def _late(self, trajectory: Trajectory) -> None:
+        message = f"not finished within limits.trajectory, {self.limits.trajectory_s:g}s"
+        if self.limits.on_deadline == "fail":
+            raise Deadline(f"trajectory {trajectory.id}", message)
+        trajectory.failure, trajectory.error = Failure.DEADLINE, message
+
+
+def counted(trajectory: Trajectory, limits: Limits) -> bool:
+    """Whether a trajectory takes part in loss and baseline."""
+    if trajectory.failure is Failure.DEADLINE:
+        return limits.on_deadline == "score"
+    return trajectory.failure is not Failure.INFRASTRUCTURE

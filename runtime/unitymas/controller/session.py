@@ -1,0 +1,241 @@
+"""Training, evaluating and exporting a run: what the commands call."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any, TypeVar
+
+from unitymas.api.errors import BadInput, Finding
+from unitymas.api.ports import Trains
+from unitymas.api.resources import Project
+from unitymas.controller import folder as run_folder
+from unitymas.controller.assemble import Assembly, assemble
+from unitymas.controller.barrier import Barrier
+from unitymas.controller.evaluate import Estimate
+from unitymas.controller.loop import Loop, Stop
+from unitymas.controller.report import EvaluationReport, Observer
+from unitymas.controller.rounds import IdleLoop
+from unitymas.controller.schedule import Pool
+from unitymas.controller.store import Store
+from unitymas.data import Sources, read_rows
+from unitymas.models import Backend
+
+Result = TypeVar("Result")
+CHECKPOINTS = "checkpoints"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a finished run came to."""
+
+    run: str
+    folder: Path
+    steps: int
+    chosen_step: int
+    """Whose weights were chosen on dev."""
+    first: Mapping[str, Estimate]
+    """First weights on test, by sampling."""
+    chosen: Mapping[str, Estimate]
+    """Chosen weights on test, by sampling."""
+    seconds: float
+    """Of this attempt, all in all."""
+    train_cpu_s: float
+    """CPU seconds of the training steps of this attempt, this process; evaluation apart."""
+
+
+def run_async(main: Callable[[Stop], Coroutine[Any, Any, Result]]) -> Result:
+    """Run on the controller's event loop. The first Ctrl-C or SIGTERM asks to stop, the second ends at once."""
+
+    async def guarded() -> Result:
+        stop = Stop()
+        loop = asyncio.get_running_loop()
+        signals = (signal.SIGINT, signal.SIGTERM)
+
+        def asked() -> None:
+            stop.asked.set()
+            for number in signals:
+                loop.remove_signal_handler(number)
+
+        for number in signals:
+            loop.add_signal_handler(number, asked)
+        return await main(stop)
+
+    with asyncio.Runner(loop_factory=IdleLoop) as runner:
+        return runner.run(guarded())
+
+
+async def train(
+    project: Project,
+    *,
+    folder: Path,
+    observer: Observer,
+    stop: Stop,
+    backend: Backend = "local",
+    ray_address: str | None = None,
+    resume: bool = False,
+) -> Summary:
+    """Train a run from its start, or (`resume`) from its last checkpoint, to its end.
+
+    Raises BadInput before anything is loaded when something is wrong; Stopped when the user stops it.
+    """
+    started = perf_counter()
+    sources = Sources(project.run.spec, Path(project.folder))
+    pools = read_pools(project, sources)
+    store = _store(folder, project, resume=resume)
+    async with _open(project, sources, backend, ray_address) as assembly:
+        loop = Loop(
+            spec=project.run.spec,
+            digest=run_folder.digest(project),
+            assembly=assembly,
+            pools=pools,
+            store=store,
+            barrier=_barrier(project, sources, folder),
+            observer=observer,
+            stop=stop,
+        )
+        reports = await loop.run()
+        chosen = int(reports[-1].step) if reports else project.run.spec.schedule.steps
+        summary = Summary(
+            run=project.run.name,
+            folder=folder,
+            steps=project.run.spec.schedule.steps,
+            chosen_step=chosen,
+            first=reports[0].scores if reports else {},
+            chosen=reports[-1].scores if reports else {},
+            seconds=perf_counter() - started,
+            train_cpu_s=loop.train_cpu_s,
+        )
+    store.write_json(run_folder.SUMMARY, {**asdict(summary), "folder": str(folder)})
+    return summary
+
+
+async def evaluate(
+    project: Project,
+    *,
+    folder: Path,
+    split: str,
+    step: int | None,
+    observer: Observer,
+    stop: Stop,
+    backend: Backend = "local",
+) -> EvaluationReport:
+    """Evaluate a checkpoint of a run (the newest where `step` is None) on a split, by the run's kinds of sampling."""
+    sources = Sources(project.run.spec, Path(project.folder))
+    pools = read_pools(project, sources)
+    rows = [row for pool in pools[split] for row in pool.rows]
+    if not rows:
+        raise BadInput([Finding("data", f"spec.data.{split}", "no rows", "a split to evaluate on")])
+    barrier = _barrier(project, sources, folder)
+    path, found = _checkpoint(barrier, step)
+    async with _open(project, sources, backend, None) as assembly:
+        for name, group in sorted(assembly.groups.items()):
+            if isinstance(group, Trains):
+                await group.load(path / name, version=found)
+        loop = Loop(
+            spec=project.run.spec,
+            digest="",
+            assembly=assembly,
+            pools=pools,
+            store=Store(folder / "evaluations"),
+            barrier=barrier,
+            observer=observer,
+            stop=stop,
+        )
+        return await loop.evaluate(split, found, rows)
+
+
+async def export(project: Project, *, folder: Path, to: Path, step: int | None) -> dict[str, Path]:
+    """Write each trained model of a checkpoint as a Hugging Face folder. Returns the folders by model."""
+    sources = Sources(project.run.spec, Path(project.folder))
+    path, found = _checkpoint(_barrier(project, sources, folder), step)
+    folders: dict[str, Path] = {}
+    async with _open(project, sources, "local", None) as assembly:
+        for name, group in sorted(assembly.groups.items()):
+            if isinstance(group, Trains):
+                folders[name] = to / name
+                folders[name].mkdir(parents=True, exist_ok=True)
+                await group.load(path / name, version=found)
+                await group.export(folders[name])
+    return folders
+
+
+def read_pools(project: Project, sources: Sources) -> dict[str, Sequence[Pool]]:
+    """The rows of every split. Raises BadInput with every bad row."""
+    data = project.run.spec.data
+    pools: dict[str, Sequence[Pool]] = {}
+    for split in ("train", "dev", "test"):
+        pools[split] = [
+            Pool(read_rows(sources.path(part.source, part.file), project.workflow.spec.input), part.weight)
+            for part in getattr(data, split)
+        ]
+    if not any(pool.rows for pool in pools["train"]):
+        raise BadInput(
+            [
+                Finding(
+                    "data", "spec.data.train", "no rows", "tasks to train on", kind="TrainingRun", name=project.run.name
+                )
+            ]
+        )
+    return pools
+
+
+@asynccontextmanager
+async def _open(
+    project: Project, sources: Sources, backend: Backend, ray_address: str | None
+) -> AsyncGenerator[Assembly]:
+    """An assembly with its rounds running; everything is closed at the end, whatever happens."""
+    async with AsyncExitStack() as stack:
+        assembly = await assemble(project, sources, stack, backend=backend, ray_address=ray_address)
+        serving = asyncio.create_task(assembly.rounds.serve())
+        try:
+            yield assembly
+        finally:
+            serving.cancel()
+            with suppress(asyncio.CancelledError):
+                await serving
+
+
+def _store(folder: Path, project: Project, *, resume: bool) -> Store:
+    if not resume:
+        return run_folder.create(folder, project)
+    store, before = run_folder.reopen(folder)
+    if run_folder.digest(before) != run_folder.digest(project):
+        raise BadInput(
+            [
+                Finding(
+                    "resume",
+                    str(folder),
+                    found="resources that have changed since the run started",
+                    expected="those of its resources.yaml",
+                    hint="start a new run in another folder",
+                )
+            ]
+        )
+    return store
+
+
+def _barrier(project: Project, sources: Sources, folder: Path) -> Barrier:
+    spec = project.run.spec.checkpoint
+    if spec.source is None:
+        return Barrier(folder / CHECKPOINTS, spec.keep)
+    return Barrier(sources.path(spec.source, os.fspath(Path(project.run.name) / CHECKPOINTS)), spec.keep)
+
+
+def _checkpoint(barrier: Barrier, step: int | None) -> tuple[Path, int]:
+    if step is not None:
+        path = barrier.at(step)
+        if path is None:
+            steps = ", ".join(str(known) for known in barrier.steps()) or "none"
+            raise BadInput([Finding("checkpoint", str(barrier.folder), f"no whole checkpoint of step {step}", steps)])
+        return path, step
+    latest = barrier.latest()
+    if latest is None:
+        raise BadInput([Finding("checkpoint", str(barrier.folder), "no checkpoint", "a run that has saved one")])
+    return latest[0], latest[1].step

@@ -1,0 +1,1 @@
+"""One estimator, one file; `unitymas.api.names.ESTIMATORS` is the registry."""

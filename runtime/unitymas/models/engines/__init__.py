@@ -1,0 +1,1 @@
+"""Rollout engines and frozen models: one file each."""

@@ -1,0 +1,35 @@
+"""From the `output` of a role to the object that parses its replies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from unitymas.api import names, shapes
+from unitymas.api.errors import BadInput, Finding
+from unitymas.api.ports import Output, ParsesAside, Workers
+from unitymas.api.workflow import Output as OutputSpec
+from unitymas.workflow.outputs.python import Python
+
+
+def build_output(
+    spec: OutputSpec, *, path: str = "output", workers: Workers | None = None, timeout_s: float = 30.0
+) -> Output | ParsesAside:
+    """The parser of an output format. `workers` and `timeout_s` (of one reply) serve the format `python` only.
+
+    Raises BadInput, with a field path under `path`, for a pattern or a shape that cannot be read.
+    """
+    try:
+        if spec.format == "python":
+            return Python(spec, workers=workers, timeout_s=timeout_s)
+        build = cast(Callable[[OutputSpec], Output], names.load(names.OUTPUTS, spec.format))
+        return build(spec)
+    except shapes.ShapeError as error:
+        raise BadInput([Finding("shape", f"{path}.shape{error.path}", error.found, error.expected)]) from error
+    except ValueError as error:
+        raise BadInput([Finding("pattern", f"{path}.pattern", f"`{spec.pattern}`", str(error))]) from error
+
+
+async def parse(output: Output | ParsesAside, text: str) -> object:
+    """The value of a reply, wherever its parser runs. Raises ValueError when the reply does not parse."""
+    return await output.parse_aside(text) if isinstance(output, ParsesAside) else output.parse(text)

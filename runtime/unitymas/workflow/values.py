@@ -1,0 +1,67 @@
+"""Shapes of what nodes give: a role's value, a tool's, a block's, a loop's, the list of a forEach."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from unitymas.api import shapes
+from unitymas.api.shapes import ListOf, Record, Shape
+from unitymas.api.workflow import Node, Tool, WorkflowSpec
+from unitymas.workflow.team import role_value
+
+PASSAGE = shapes.record(id=shapes.STRING, title=shapes.STRING, text=shapes.STRING, score=shapes.NUMBER)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeShape:
+    """What one node gives."""
+
+    single: Record
+    """One execution."""
+    value: Shape
+    """`nodes.<name>` after it: a list under forEach."""
+    exposed: Mapping[str, Shape]
+    """Children that are visible by name after it."""
+
+
+def tool_shape(tool: Tool, method: str = "") -> Record:
+    """Shape of a tool's answer, without `ok` and `ran`. Raises KeyError for a method that is not declared."""
+    if tool.retriever is not None:
+        return shapes.record(passages=ListOf(PASSAGE))
+    if tool.code is not None:
+        return shapes.record(passRate=shapes.NUMBER, passed=shapes.BOOL, error=shapes.STRING)
+    declared = shapes.parse(tool.methods[method] if method else (tool.returns or {}))
+    return declared if isinstance(declared, Record) else shapes.record(value=declared)
+
+
+def node_shape(spec: WorkflowSpec, node: Node) -> NodeShape:
+    """Shape of a node's value. Raises KeyError for a role, tool or method that there is not."""
+    children = {child.name: node_shape(spec, child) for child in node.nodes or ()}
+    single = _single(spec, node, {name: child.value for name, child in children.items()})
+    if node.loop is not None:
+        single = Record((*single.fields, ("turns", shapes.INT)))
+    if node.for_each is not None:
+        return NodeShape(single, ListOf(single), {})
+    exposed: dict[str, Shape] = {}
+    for name, child in children.items():
+        exposed[name] = child.value
+        exposed.update(child.exposed)
+    return NodeShape(single, single, exposed)
+
+
+def _single(spec: WorkflowSpec, node: Node, children: Mapping[str, Shape]) -> Record:
+    if node.role is not None:
+        return role_value(spec.role(node.role))
+    if node.tool is not None:
+        answer = tool_shape(spec.tool(node.tool), node.tool.partition(".")[2])
+        return Record((*answer.fields, ("ok", shapes.BOOL), ("ran", shapes.BOOL)))
+    fields = (*children.items(), ("ran", shapes.BOOL))
+    if node.switch is not None:
+        fields = (*fields, *((name, shapes.STRING) for name in ("choice", "text", "output")))
+    return Record(fields)
+
+
+def visits_shape(spec: WorkflowSpec, node: Node) -> Record:
+    """What `visit` is for a visit of this node, in a metric read there."""
+    return _single(spec, node, {})

@@ -1,0 +1,51 @@
+"""Scopes: what a node may see."""
+
+from __future__ import annotations
+
+import pytest
+
+import unitymas.expr
+from unitymas.api.shapes import BOOL, INT, STRING, ListOf, record
+from unitymas.expr import ExpressionError, Scope
+
+SEARCH = record(output=STRING, ok=BOOL)
+
+
+def test_builders_leave_the_scope_they_start_from_alone() -> None:
+    empty = Scope()
+    turns = empty.with_variable("turn", INT)
+    nodes = turns.with_node("search", SEARCH)
+    assert (dict(empty.variables), list(turns.variables), list(nodes.variables)) == ({}, ["turn"], ["turn", "nodes"])
+
+
+def test_a_node_is_seen_as_a_field_of_nodes() -> None:
+    scope = Scope().with_node("search", SEARCH).with_node("count", record(total=INT))
+    assert scope.node("search") == SEARCH
+    assert scope.node("other") is None
+    assert scope.compile("nodes.count.total + size(nodes.search.output)").shape == INT
+
+
+def test_a_node_seen_as_a_list_is_the_list_of_its_iterations() -> None:
+    scope = Scope().with_node("search", SEARCH).as_list("search")
+    assert scope.node("search") == ListOf(SEARCH)
+    assert scope.compile("nodes.search.map(s, s.output)").shape == ListOf(STRING)
+    with pytest.raises(KeyError):
+        scope.as_list("other")
+
+
+def test_a_variable_taken_away_is_not_seen() -> None:
+    scope = Scope().with_variable("turn", INT)
+    with pytest.raises(ExpressionError) as refused:
+        scope.without_variable("turn").compile("turn")
+    assert refused.value.expected == "no variable: none is seen here"
+    assert scope.without_variable("other") is scope
+
+
+def test_variables_cannot_be_changed_in_place() -> None:
+    with pytest.raises(TypeError):
+        Scope().variables["turn"] = INT  # pyright: ignore[reportIndexIssue]
+
+
+def test_the_package_exports_what_it_says() -> None:
+    assert len(unitymas.expr.__all__) <= 20
+    assert all(getattr(unitymas.expr, name).__doc__ for name in unitymas.expr.__all__)
