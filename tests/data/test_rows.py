@@ -56,7 +56,7 @@ def test_a_field_without_a_shape_may_hold_anything_but_null(tmp_path: Path):
 def test_gzip_reads_like_plain_text(tmp_path: Path):
     plain = write(tmp_path, [row(id=str(n)) for n in range(3)])
     packed = tmp_path / "train.jsonl.gz"
-    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    packed.write_bytes(gzip.compress(plain.read_bytes(), mtime=0))
     assert read_rows(packed, INPUT) == read_rows(plain, INPUT)
 
 
@@ -84,7 +84,7 @@ def test_a_long_report_is_cut_to_twenty_and_a_count(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "content", [gzip.compress(b'{"question": "q"}\n' * 99)[:-20], b"no gzip", gzip.compress(b"\xff")]
+    "content", [gzip.compress(b'{"question": "q"}\n' * 99, mtime=0)[:-20], b"no gzip", gzip.compress(b"\xff")]
 )
 def test_an_unreadable_file_is_a_finding(tmp_path: Path, content: bytes):
     file = tmp_path / "train.jsonl.gz"

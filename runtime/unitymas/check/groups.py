@@ -69,14 +69,13 @@ def sizes(run: TrainingRunSpec, workflow: WorkflowSpec, mapping: ModelMappingSpe
         if most >= compare.min_group:
             continue
         own = algorithm.roles.get(role)
-        path = (
-            "spec.algorithm.compare" if own is None or own.compare is None else f"spec.algorithm.roles.{role}.compare"
-        )
+        place = f"spec.algorithm.roles.{role}" if own is not None and own.compare is not None else "spec.algorithm"
+        said = f"{', '.join(compare.by)}; rolloutsPerTask {algorithm.rollouts_per_task}"
         ungrouped = ", ".join(name for name in ESTIMATORS if name in UNGROUPED)
         yield Finding(
             "group-size",
-            f"{path}.by",
-            f"groups of at most {most} for role `{role}` ({', '.join(compare.by)}; rolloutsPerTask {algorithm.rollouts_per_task})",
+            f"{place}.compare.by",
+            f"groups of at most {most} for role `{role}` ({said})",
             f"at least minGroup {compare.min_group}: a smaller group has no baseline and trains nothing",
             f"raise rolloutsPerTask, compare by less, or use an estimator without groups: {ungrouped}",
         )

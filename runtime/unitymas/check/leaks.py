@@ -9,7 +9,7 @@ from unitymas.api.errors import Finding
 from unitymas.api.shapes import Record
 from unitymas.api.workflow import WorkflowSpec
 from unitymas.check.subject import Compilation
-from unitymas.check.walk import placed, plays
+from unitymas.check.walk import plays
 from unitymas.expr.errors import ExpressionError
 from unitymas.expr.scope import Scope
 from unitymas.expr.template import Template
@@ -85,21 +85,3 @@ def _hint(found: str, nodes: Sequence[str], compiled: Compiled) -> str:
     if "." in found or not nodes[0]:
         return ""
     return f"bind it at {_said(nodes)}: `with: {{{name}: ...}}`"
-
-
-def privileged(workflow: WorkflowSpec) -> Iterator[Finding]:
-    """What a privileged node learns goes nowhere but to rewards: it calls a tool, stores nothing and decides nothing."""
-    for place in placed(workflow):
-        node = place.node
-        if not node.privileged:
-            continue
-        if node.tool is None:
-            what = f"a node that runs role `{node.role}`" if node.role else "a node without a tool"
-            yield Finding(LEAK, f"{place.path}.privileged", what, "a node that calls a tool")
-        for name in node.set:
-            found = f"`{name}`, stored by a node that reads hidden fields"
-            expected = "no `set`: only rewards may see its result"
-            yield Finding(LEAK, f"{place.path}.set.{name}", found, expected)
-        if node.until is not None:
-            found = "a decision of a node that reads hidden fields"
-            yield Finding(LEAK, f"{place.path}.until", found, "no `until`: only rewards may see its result")

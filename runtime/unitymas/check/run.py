@@ -35,7 +35,6 @@ CHECKS: Mapping[str, Check] = {
     "expressions": Check("spec", "MultiAgentWorkflow", ("compilation",), names.expressions),
     "prompts": Check("spec", "MultiAgentWorkflow", ("compilation",), leaks.prompts),
     "output-checks": Check("spec", "MultiAgentWorkflow", ("compilation",), names.output_checks),
-    "privileged": Check("spec", "MultiAgentWorkflow", ("workflow",), leaks.privileged),
     "used": Check("spec", "MultiAgentWorkflow", ("workflow",), names.used),
     "tool-calls": Check("spec", "MultiAgentWorkflow", ("workflow", "compilation"), tools.calls),
     "rewards": Check("spec", "RewardSpec", ("reward", "seen"), rewards.expressions),

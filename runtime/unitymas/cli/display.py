@@ -26,8 +26,10 @@ def progress(steps: int, *, quiet: bool = False, console: Console = OUT) -> Gene
     if quiet or not console.is_terminal:
         yield Lines(console, quiet)
         return
-    shown = Display.of(steps, console)
-    with Live(get_renderable=shown.render, console=console, refresh_per_second=REFRESHES_PER_SECOND, transient=True):
+    # The terminal itself: what others put in sys.stdout's place meanwhile must not be drawn through.
+    screen = Console(file=console.file, highlight=False)
+    shown = Display.of(steps, screen)
+    with Live(get_renderable=shown.render, console=screen, refresh_per_second=REFRESHES_PER_SECOND, transient=True):
         yield shown
 
 

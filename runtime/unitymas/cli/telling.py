@@ -10,7 +10,7 @@ from typing import Any
 
 import duckdb
 from rich import box
-from rich.console import Group
+from rich.console import Console, Group
 from rich.markup import escape
 from rich.padding import Padding
 from rich.rule import Rule
@@ -47,7 +47,7 @@ def show(rows: Rows, *, output: Output) -> None:
                 table.add_column(escape(column), overflow="fold")
             for row in rows.rows:
                 table.add_row(*(Text(_cell(value)) for value in row))
-            OUT.print(table, width=None if OUT.is_terminal else WIDE, crop=False)
+            (OUT if OUT.is_terminal else Console(width=WIDE)).print(table)
 
 
 def overview(connection: duckdb.DuckDBPyConnection, folder: str) -> None:

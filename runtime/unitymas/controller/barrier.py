@@ -6,6 +6,7 @@ another name and renamed when whole; whatever is not whole is passed over, and s
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -52,18 +53,19 @@ class Barrier:
     async def save(self, manifest: Manifest, groups: Mapping[str, ModelGroup]) -> Path:
         """Write a checkpoint of all trained groups, then drop the oldest. Raises Infrastructure when it cannot."""
         final, part = self._path(manifest.step), self.folder / f".step-{manifest.step}.part"
+        for left in self._parts():
+            shutil.rmtree(left, ignore_errors=True)
         try:
-            shutil.rmtree(part, ignore_errors=True)
             part.mkdir(parents=True)
             for name, group in sorted(groups.items()):
                 if isinstance(group, Trains):
                     (part / name).mkdir()
                     await group.save(part / name)
-            self._seal(part, manifest)
+            await asyncio.to_thread(self._seal, part, manifest)
             shutil.rmtree(final, ignore_errors=True)
             os.replace(part, final)
             flush(self.folder)
-        except OSError as error:
+        except (OSError, Infrastructure) as error:
             shutil.rmtree(part, ignore_errors=True)
             raise Infrastructure(
                 f"checkpoint {final}", f"{error}; the run's last checkpoint is untouched: free space, then resume"
@@ -73,9 +75,8 @@ class Barrier:
 
     def latest(self) -> tuple[Path, Manifest] | None:
         """The newest whole checkpoint. One that is not whole is passed over, with a warning."""
-        for part in self.folder.glob(".step-*.part"):
+        for part in self._parts():
             log.warning("checkpoint.passed_over", path=str(part), reason="half-written")
-            shutil.rmtree(part, ignore_errors=True)
         for path in sorted(self._all(), key=_step_of, reverse=True):
             broken = _broken(path)
             if not broken:
@@ -106,12 +107,18 @@ class Barrier:
     def _prune(self, manifest: Manifest) -> None:
         # The first weights are wanted once more: on test, at the end.
         kept = {0, int(manifest.best.get("step", 0))}
-        for path in sorted(self._all(), key=_step_of, reverse=True)[self.keep :]:
+        # A later one was passed over: it is written anew when its step is done again.
+        steps = [path for path in self._all() if _step_of(path) <= manifest.step]
+        for path in sorted(steps, key=_step_of, reverse=True)[self.keep :]:
             if _step_of(path) not in kept:
                 shutil.rmtree(path)
 
     def _all(self) -> list[Path]:
         return [path for path in self.folder.glob("step-*") if re.fullmatch(r"step-\d+", path.name)]
+
+    def _parts(self) -> list[Path]:
+        """What a save that was cut short has left."""
+        return sorted(self.folder.glob(".step-*.part"))
 
     def _path(self, step: int) -> Path:
         return self.folder / f"step-{step}"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import TypeVar
 
-from unitymas.api.errors import Failure, Infrastructure, UnityMASError
+from unitymas.api.errors import BadInput, Failure, Finding, Infrastructure
 from unitymas.api.ports import Trains, Update
 from unitymas.api.records import Row, TaskRow, Trajectory
 from unitymas.api.run import TrainingRunSpec
@@ -20,38 +21,10 @@ from unitymas.controller.evaluate import Estimate, estimate
 from unitymas.controller.report import EvaluationReport, Observer, StepReport, numbers_of
 from unitymas.controller.rollout import Rollout, Wanted, counted
 from unitymas.controller.schedule import Pool, dev_tasks, evaluates, tasks_of
+from unitymas.controller.stop import Stop, Stopped
 from unitymas.controller.store import Store
 
 Result = TypeVar("Result")
-
-
-class Stopped(UnityMASError):
-    """The user stopped the run; it has been saved."""
-
-    def __init__(self, step: int) -> None:
-        self.step = step
-        super().__init__(f"stopped after step {step}")
-
-
-@dataclass(slots=True)
-class Stop:
-    """Set by a signal: the rollout is cut short, an update is finished first."""
-
-    asked: asyncio.Event = field(default_factory=asyncio.Event)
-
-    async def unless(self, work: Awaitable[list[Trajectory]]) -> list[Trajectory] | None:
-        """The work's result, or None when the stop came first."""
-        doing = asyncio.ensure_future(work)
-        asked = asyncio.ensure_future(self.asked.wait())
-        try:
-            await asyncio.wait({doing, asked}, return_when=asyncio.FIRST_COMPLETED)
-            if doing.done():
-                return doing.result()
-            return None
-        finally:
-            for task in (doing, asked):
-                task.cancel()
-            await asyncio.gather(doing, asked, return_exceptions=True)
 
 
 @dataclass(slots=True)
@@ -68,6 +41,8 @@ class Loop:
     barrier: Barrier
     observer: Observer
     stop: Stop
+    started_s: float = field(default_factory=perf_counter)
+    """When the attempt started, by `perf_counter`."""
     best: dict[str, float] = field(default_factory=dict[str, float])
     train_cpu_s: float = 0.0
     """CPU seconds of the steps so far, of this process."""
@@ -90,13 +65,15 @@ class Loop:
         return await self._test(step)
 
     async def _resume(self) -> int:
-        found = self.barrier.latest()
+        found = await asyncio.to_thread(self.barrier.latest)
         if found is None:
             self.store.rewind(-1)
             await self._dev(0)
             await self._save(0)
             return 0
         path, manifest = found
+        if manifest.digest != self.digest:
+            raise BadInput([_foreign(path)])
         await self._load(path, manifest.step)
         self.store.rewind(manifest.step, again=manifest.dev_due)
         self.best, self._saved = dict(manifest.best), manifest.step
@@ -119,18 +96,22 @@ class Loop:
             Wanted(task, rollout, step) for task in tasks for rollout in range(self.spec.algorithm.rollouts_per_task)
         ]
         self.observer.phase(f"step {step + 1}", len(wanted))
-        trajectories = await self._unless_stopped(self.assembly.desk(), wanted, done=step)
+        try:
+            trajectories = await self._roll(self.assembly.desk(), wanted, done=step)
+        except Stopped:
+            await self._save(step)
+            raise
         rolled = perf_counter()
-        self._enough(trajectories)
         updates = await self._train(trajectories, step)
         trained = perf_counter()
         await _all({name: group.publish(step + 1) for name, group in self._trained().items()})
-        self.store.trajectories(f"step-{step + 1:06d}", trajectories)
+        await asyncio.to_thread(self.store.trajectories, f"step-{step + 1:06d}", trajectories)
         numbers = numbers_of(trajectories, updates) | {
             "time/rollout_s": rolled - started,
             "time/update_s": trained - rolled,
             "time/step_s": perf_counter() - started,
             "time/cpu_s": process_time() - cpu,
+            "time/attempt_s": perf_counter() - self.started_s,
         }
         self.train_cpu_s += numbers["time/cpu_s"]
         numbers["tokens_per_s"] = numbers["output_tokens"] / max(numbers["time/rollout_s"], 1e-9)
@@ -138,9 +119,8 @@ class Loop:
         self.store.metrics({"step": step + 1, "phase": "train", **numbers})
         self.observer.step(StepReport(step + 1, self.spec.schedule.steps, numbers))
 
-    async def _unless_stopped(
-        self, desk: Desk, wanted: Sequence[Wanted], *, done: int, dev_due: bool = False
-    ) -> list[Trajectory]:
+    async def _roll(self, desk: Desk, wanted: Sequence[Wanted], *, done: int) -> list[Trajectory]:
+        """The trajectories wanted. Raises Stopped; Infrastructure when too many are lost to it."""
         rollout = Rollout(
             workflow=self.assembly.workflow,
             dispatch=desk,
@@ -151,16 +131,14 @@ class Loop:
         )
         trajectories = await self.stop.unless(rollout.all(wanted, self.observer.trajectory))
         if trajectories is None:
-            await self._save(done, dev_due=dev_due)
             raise Stopped(done)
-        return trajectories
-
-    def _enough(self, trajectories: Sequence[Trajectory]) -> None:
         lost = [trajectory for trajectory in trajectories if trajectory.failure is Failure.INFRASTRUCTURE]
         if len(lost) > self.spec.limits.failed_share * len(trajectories):
             raise Infrastructure(
-                "step", f"{len(lost)} of {len(trajectories)} trajectories lost; the last one: {lost[-1].error}"
+                f"{wanted[0].phase} after step {done}",
+                f"{len(lost)} of {len(trajectories)} trajectories lost; the last one: {lost[-1].error}",
             )
+        return trajectories
 
     async def _train(self, trajectories: Sequence[Trajectory], step: int) -> dict[str, Update]:
         rows: Mapping[str, Sequence[Row]] = self.assembly.rows(
@@ -177,9 +155,13 @@ class Loop:
         if not self.pools["dev"]:
             return
         rows = [row for pool in self.pools["dev"] for row in pool.rows]
-        report = await self.evaluate("dev", step, dev_tasks(self.spec.seed, rows, self.spec.evaluation.tasks))
+        try:
+            report = await self.evaluate("dev", step, dev_tasks(self.spec.seed, rows, self.spec.evaluation.tasks))
+        except Stopped:
+            await self._save(step, dev_due=True)
+            raise
         score = report.scores[self.spec.evaluation.sampling[0]].mean
-        if not self.best or score > self.best["score"]:
+        if not math.isnan(score) and (not self.best or score > self.best["score"]):
             self.best = {"step": float(step), "score": score}
 
     async def _test(self, step: int) -> list[EvaluationReport]:
@@ -192,11 +174,14 @@ class Loop:
                 raise Infrastructure(f"checkpoint {version}", f"not in {self.barrier.folder}")
             await self._load(path, version)
             if rows:
-                reports.append(await self.evaluate("test", version, rows))
+                try:
+                    reports.append(await self.evaluate("test", version, rows))
+                except Stopped:
+                    raise Stopped(step) from None  # all steps are saved: a resumed run comes back here
         return reports
 
     async def evaluate(self, split: str, step: int, tasks: Sequence[TaskRow]) -> EvaluationReport:
-        """Run the tasks with the weights being served, by each kind of sampling, and record it."""
+        """Run the tasks with the weights being served, by each kind of sampling, and record it. Raises Stopped."""
         scores: dict[str, Estimate] = {}
         for sampling in self.spec.evaluation.sampling:
             repeats = 1 if sampling == "greedy" else self.spec.evaluation.repeats
@@ -204,8 +189,8 @@ class Loop:
             wanted = [Wanted(task, repeat, step, phase) for task in tasks for repeat in range(repeats)]
             self.observer.phase(f"{split} {sampling}", len(wanted))
             desk = self.assembly.desk(greedy=sampling == "greedy")
-            trajectories = await self._unless_stopped(desk, wanted, done=step, dev_due=split == "dev")
-            self.store.trajectories(f"{phase}-{step:06d}", trajectories)
+            trajectories = await self._roll(desk, wanted, done=step)
+            await asyncio.to_thread(self.store.trajectories, f"{phase}-{step:06d}", trajectories)
             scores[sampling] = estimate(trajectories, seed=self.spec.seed)
             found = scores[sampling]
             self.store.metrics(
@@ -230,6 +215,16 @@ class Loop:
         path = await self.barrier.save(manifest, self.assembly.groups)
         self._saved = step
         self.observer.saved(step, str(path))
+
+
+def _foreign(path: Path) -> Finding:
+    return Finding(
+        "checkpoint",
+        str(path),
+        found="a checkpoint of a run with other resources",
+        expected="none, or those of this run",
+        hint="give the run another name, or another spec.checkpoint.source",
+    )
 
 
 async def _all(work: Mapping[str, Awaitable[Result]]) -> dict[str, Result]:

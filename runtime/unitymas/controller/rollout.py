@@ -59,26 +59,37 @@ class Rollout:
 
     async def one(self, wanted: Wanted) -> Trajectory:
         """Run one trajectory, again after an infrastructure failure, and reward it."""
-        trajectory = Trajectory(wanted.task, wanted.step, wanted.rollout, wanted.phase)
-        for attempt in range(self.limits.retries + 1):
+        for _ in range(self.limits.retries + 1):
             trajectory = Trajectory(wanted.task, wanted.step, wanted.rollout, wanted.phase)
-            try:
-                async with asyncio.timeout(self.limits.trajectory_s):
-                    await play(self.workflow, trajectory, self.dispatch, run_seed=self.run_seed)
-            except Infrastructure as failed:
-                trajectory.failure, trajectory.error = Failure.INFRASTRUCTURE, str(failed)
-                if attempt < self.limits.retries:
-                    continue
-                return trajectory
-            except TimeoutError:
-                self._late(trajectory)
-            break
-        if trajectory.failure is None or self.limits.on_deadline == "score":
-            await self.score(trajectory)
+            await self._play(trajectory)
+            if trajectory.failure is not Failure.INFRASTRUCTURE:
+                break
+        if trajectory.failure is None or counted(trajectory, self.limits):
+            await self._reward(trajectory)
         return trajectory
 
-    def _late(self, trajectory: Trajectory) -> None:
-        message = f"not finished within limits.trajectory, {self.limits.trajectory_s:g}s"
+    async def _play(self, trajectory: Trajectory) -> None:
+        limit_s = self.limits.trajectory_s
+        try:
+            async with asyncio.timeout(limit_s):
+                await play(self.workflow, trajectory, self.dispatch, run_seed=self.run_seed)
+        except Infrastructure as failed:
+            trajectory.failure, trajectory.error = Failure.INFRASTRUCTURE, str(failed)
+        except Deadline as late:  # the user's code that reads a reply
+            self._late(trajectory, str(late))
+        except TimeoutError:
+            self._late(trajectory, f"not finished within limits.trajectory, {limit_s:g}s")
+
+    async def _reward(self, trajectory: Trajectory) -> None:
+        """Where a metric is late there are no rewards: what counts as it stands counts 0."""
+        try:
+            await self.score(trajectory)
+        except Infrastructure as failed:
+            trajectory.failure, trajectory.error = Failure.INFRASTRUCTURE, str(failed)
+        except Deadline as late:
+            self._late(trajectory, str(late))
+
+    def _late(self, trajectory: Trajectory, message: str) -> None:
         if self.limits.on_deadline == "fail":
             raise Deadline(f"trajectory {trajectory.id}", message)
         trajectory.failure, trajectory.error = Failure.DEADLINE, message

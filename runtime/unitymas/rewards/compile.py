@@ -84,15 +84,13 @@ def compile_rewards(
     """The program, with everything found wrong; the program runs only when nothing was. Paths start at `spec`.
 
     `task`: visible and hidden fields. `nodes`: what `nodes` holds in the end. `node_values`: one visit's value by node;
-    blocks among them cannot be read at.
+    blocks among them cannot be read at. None: not known before the workflow has run, so anything goes.
     """
-    records = {"task": _record(task), "nodes": _record(nodes), "state": _record(state)}
-    leaves = {node: value for node, value in node_values.items() if value.get("ok") == shapes.BOOL}  # no blocks
-    visits = {node: _visit(value) for node, value in leaves.items()}
+    records = {"task": _known(task), "nodes": _known(nodes), "state": _known(state)}
+    visits = _visits(_leaves(node_values), [node for metric in reward.metrics for node in metric.at or ()])
     compiler = _Compiler({**records, "result": result, "usage": USAGE}, visits, {})
     metrics = [compiler.metric(metric, f"spec.metrics[{at}]") for at, metric in enumerate(reward.metrics)]
-    played = role_outputs and {role: _role_value(output) for role, output in role_outputs.items()}
-    roles = _visits(played, [role for part in reward.rewards for role in part.roles])
+    roles = _visits(_played(role_outputs), [role for part in reward.rewards for role in part.roles])
     parts = [compiler.part(part, f"spec.rewards[{at}]", roles) for at, part in enumerate(reward.rewards)]
     compiler.once("spec.rewards", [part.name for part in reward.rewards])
     if reward.score is not None:
@@ -114,6 +112,15 @@ def _record(fields: Mapping[str, Shape]) -> Record:
 
 def _known(fields: Mapping[str, Shape] | None) -> Shape:
     return shapes.ANY if fields is None else _record(fields)
+
+
+def _leaves(values: Mapping[str, Record] | None) -> Mapping[str, Record] | None:
+    """The nodes that run a role or a tool."""
+    return None if values is None else {name: value for name, value in values.items() if value.get("ok") == shapes.BOOL}
+
+
+def _played(outputs: Mapping[str, Shape] | None) -> Mapping[str, Record] | None:
+    return None if outputs is None else {role: _role_value(output) for role, output in outputs.items()}
 
 
 def _visits(values: Mapping[str, Record] | None, asked: Iterable[str]) -> Mapping[str, Shape]:

@@ -21,8 +21,7 @@ def _sequence(spec: WorkflowSpec, nodes: Sequence[Node]) -> int:
 def _node(spec: WorkflowSpec, node: Node) -> int:
     calls = 0
     if node.role is not None:
-        role = spec.role(node.role)
-        calls = role.max_calls if role.tools else 1
+        calls = max((role.max_calls for role in spec.roles if role.name == node.role and role.tools), default=1)
     elif node.nodes:
         counts = [_node(spec, child) for child in node.nodes]
         calls = max(counts) if node.switch is not None else sum(counts)

@@ -6,10 +6,8 @@ turn's too), `turn`, `index`, the variables of the forEach around it. Parallel b
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypedDict
 
 from unitymas.api import shapes
 from unitymas.api.errors import Findings
@@ -18,68 +16,13 @@ from unitymas.api.workflow import LEVELS, Node, WorkflowSpec
 from unitymas.expr.cel import Program, names
 from unitymas.expr.errors import ExpressionError, did_you_mean
 from unitymas.expr.scope import Scope
-from unitymas.workflow.team import output_shape
+from unitymas.workflow.compiled import Compiled, Seen, Step, seen_by_rewards
+from unitymas.workflow.declared import all_nodes, check_names, check_privileged, shapes_of_input, stores
 from unitymas.workflow.values import NodeShape, node_shape
 
+__all__ = ["Compiled", "Seen", "Step", "compile_workflow", "seen_by_rewards"]
+
 BOOLEAN, TEXT, LIST = "a bool", "a string", "a list"
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One node, ready to be run."""
-
-    node: Node
-    shape: NodeShape
-    when: Program | None
-    items: Program | None
-    switch: Program | None
-    until: Program | None
-    arguments: Mapping[str, Program]
-    writes: Mapping[str, tuple[Program, Shape]]
-    children: tuple[Step, ...]
-    prompt_scope: Scope | None
-    """What the role's prompt may see; None where no role runs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """A workflow ready to be run; what its rewards may see of it."""
-
-    spec: WorkflowSpec
-    steps: tuple[Step, ...]
-    result: Program | None
-    state: Mapping[str, Shape]
-    nodes: Mapping[str, Shape]
-    """Every node that a reward sees by name, privileged ones too."""
-    empty: Mapping[str, object]
-    """Value of every node before it has run."""
-    visits: Mapping[str, Record]
-    """Value of one visit, by node name."""
-
-
-class Seen(TypedDict):
-    """What rewards may see of a workflow, by shape: the keywords of `rewards.compile_rewards`. None: anything."""
-
-    task: Mapping[str, Shape] | None
-    nodes: Mapping[str, Shape] | None
-    state: Mapping[str, Shape] | None
-    result: Shape
-    role_outputs: Mapping[str, Shape] | None
-    node_values: Mapping[str, Record] | None
-
-
-def seen_by_rewards(compiled: Compiled) -> Seen:
-    """Hidden fields and privileged nodes too. The nodes of a workflow as code are known when it has run."""
-    given = compiled.spec.input
-    coded = compiled.spec.python is not None
-    return {
-        "task": {**given.visible_shapes(), **given.hidden_shapes()},
-        "nodes": None if coded else compiled.nodes,
-        "state": compiled.state,
-        "result": compiled.result.shape if compiled.result is not None else shapes.ANY,
-        "role_outputs": {role.name: output_shape(role) for role in compiled.spec.roles},
-        "node_values": None if coded else compiled.visits,
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +43,15 @@ class _Compiler:
     state: Mapping[str, Shape]
     hidden: Mapping[str, Shape]
     visible: Mapping[str, Shape]
+    secret: frozenset[str]
+    """Names of the privileged nodes."""
     privileged: dict[str, Shape] = field(default_factory=dict[str, Shape])
     visits: dict[str, Record] = field(default_factory=dict[str, Record])
     empty: dict[str, object] = field(default_factory=dict[str, object])
 
     def expression(self, text: str | None, path: str, scope: Scope, want: str = "") -> Program | None:
         """The program, or a finding."""
-        if text is None or self._reads_hidden(text, path, scope):
+        if text is None or self._reads_too_much(text, path, scope):
             return None
         try:
             program = scope.compile(text)
@@ -119,12 +64,17 @@ class _Compiler:
             )
         return program
 
-    def _reads_hidden(self, text: str, path: str, scope: Scope) -> bool:
+    def _reads_too_much(self, text: str, path: str, scope: Scope) -> bool:
+        """Hidden fields; or all nodes at once, privileged ones among them."""
         task = scope.variables.get("task")
         try:
-            read = {name[1] for name in names(text) if name[0] == "task" and len(name) > 1}
+            paths = names(text)
         except ExpressionError:
             return False  # told by the compilation, better
+        if ("nodes",) in paths:
+            self.findings.add("expression", path, found="`nodes`, all at once", expected="a node, such as `nodes.a`")
+            return True
+        read = sorted(name[1] for name in paths if name[0] == "task" and len(name) > 1)
         leaks = [name for name in read if name in self.hidden and isinstance(task, Record) and task.get(name) is None]
         for name in leaks:
             self.findings.add(
@@ -146,14 +96,22 @@ class _Compiler:
         after = scope
         for number, node in enumerate(nodes):
             step = self.node(node, scope if apart else after, replace(frame, path=f"{frame.path}[{number}]"))
-            if step is None:
+            if step is None:  # has its finding; what reads it needs none
+                for child, _ in all_nodes([node]):
+                    after = after.with_node(child.name, shapes.ANY)
                 continue
             steps.append(step)
             if node.privileged:
                 self.privileged[node.name] = step.shape.value
                 continue
-            after = _seen(after, node.name, step.shape)
+            after = self._seen(after, node.name, step.shape)
         return steps, after
+
+    def _seen(self, scope: Scope, name: str, shape: NodeShape) -> Scope:
+        for child, value in shape.exposed.items():
+            if child not in self.secret:
+                scope = scope.with_node(child, value)
+        return scope.with_node(name, shape.value)
 
     def node(self, node: Node, scope: Scope, frame: _Frame) -> Step | None:
         """Compile one node. None where what it runs does not exist, which is a finding."""
@@ -181,7 +139,7 @@ class _Compiler:
             children, _ = self.sequence(node.nodes, first, body, apart=node.parallel or node.switch is not None)
             self._switch_has_default(node, path)
         arguments = self._arguments(node, path, inner)
-        after = _seen(scope, node.name, shape)
+        after = self._seen(scope, node.name, shape)
         return Step(
             node=node,
             shape=shape,
@@ -213,9 +171,10 @@ class _Compiler:
                 return None
         method = (node.tool or "").partition(".")[2]
         if method and method not in self.spec.tool(node.tool or "").methods:
-            methods = self.spec.tool(node.tool or "").methods
-            expected = "a method of spec.tools: " + (", ".join(methods) or "it declares none")
-            self.findings.add("unknown-tool", f"{path}.tool", found=f"`{method}`", expected=expected)
+            methods = list(self.spec.tool(node.tool or "").methods)
+            expected = "a method of the tool: " + (", ".join(methods) or "it declares none")
+            hint = did_you_mean(method, methods)
+            self.findings.add("unknown-tool", f"{path}.tool", found=f"`{node.tool}`", expected=expected, hint=hint)
         # Otherwise a child, or a role's or tool's shape, is at fault, and has its own finding.
         for number, child in enumerate(node.nodes or ()):
             self._shape(child, f"{path}.nodes[{number}]")
@@ -236,7 +195,7 @@ class _Compiler:
         for child in node.nodes or ():
             shape = node_shape(self.spec, child)
             if not child.privileged:
-                scope = _seen(scope, child.name, shape)
+                scope = self._seen(scope, child.name, shape)
         return scope
 
     def _switch_has_default(self, node: Node, path: str) -> None:
@@ -251,10 +210,6 @@ class _Compiler:
     def _arguments(self, node: Node, path: str, scope: Scope) -> dict[str, Program]:
         if node.privileged:
             scope = scope.with_variable("task", Record((*self.visible.items(), *self.hidden.items())))
-            if node.role is not None:
-                self.findings.add(
-                    "hidden-in-prompt", f"{path}.privileged", found="a node that runs a role", expected="a tool"
-                )
         programs = {name: self.expression(text, f"{path}.with.{name}", scope) for name, text in node.with_.items()}
         return {name: program for name, program in programs.items() if program is not None}
 
@@ -299,7 +254,7 @@ class _Compiler:
             program = self.expression(text, at, scope)
             if program is None:
                 continue
-            if not _stores(program.shape, self.state[name]):
+            if not stores(program.shape, self.state[name]):
                 self.findings.add(
                     "state-shape",
                     at,
@@ -310,43 +265,25 @@ class _Compiler:
         return writes
 
 
-def _seen(scope: Scope, name: str, shape: NodeShape) -> Scope:
-    for child, value in shape.exposed.items():
-        scope = scope.with_node(child, value)
-    return scope.with_node(name, shape.value)
-
-
 def _fits(shape: Shape, want: str) -> bool:
     if shape == shapes.ANY:
         return True
     return {BOOLEAN: shape == shapes.BOOL, TEXT: shape == shapes.STRING, LIST: isinstance(shape, ListOf)}[want]
 
 
-def _stores(given: Shape, wanted: Shape) -> bool:
-    """Whether a value of one shape may be stored as another: extra record fields are dropped, ints become doubles."""
-    if shapes.ANY in (given, wanted):
-        return True
-    match given, wanted:
-        case ListOf(item), ListOf(into):
-            return _stores(item, into)
-        case Record(), Record(fields):
-            have = [(given.get(name), shape) for name, shape in fields]
-            return all(found is not None and _stores(found, shape) for found, shape in have)
-        case _:
-            return given == wanted or (given == shapes.INT and wanted == shapes.NUMBER)
-
-
 def compile_workflow(spec: WorkflowSpec) -> tuple[Compiled, Findings]:
     """Every expression compiled against its scope, with everything found wrong. Paths start at `spec`."""
     findings = Findings()
-    visible, hidden, state = _inputs(spec, findings)
-    compiler = _Compiler(spec, findings, state, hidden, visible)
+    visible, hidden, state = shapes_of_input(spec, findings)
+    secret = frozenset(node.name for node, _ in all_nodes(spec.nodes or ()) if node.privileged)
+    compiler = _Compiler(spec, findings, state, hidden, visible, secret)
     scope = Scope().with_variable("task", Record(tuple(visible.items())))
     scope = scope.with_variable("state", Record(tuple(state.items())))
     scope = scope.with_variable("nodes", Record(()))
     for name in ("turn", "index"):
         scope = scope.with_variable(name, shapes.INT)
-    _names_once(spec, findings)
+    check_names(spec, findings)
+    check_privileged(spec, findings)
     steps, after = compiler.sequence(spec.nodes or [], scope, _Frame("spec.nodes"), apart=False)
     result = compiler.expression(spec.result, "spec.result", after)
     nodes = after.variables["nodes"]
@@ -361,38 +298,3 @@ def compile_workflow(spec: WorkflowSpec) -> tuple[Compiled, Findings]:
         visits=compiler.visits,
     )
     return compiled, findings
-
-
-def _inputs(spec: WorkflowSpec, findings: Findings) -> tuple[dict[str, Shape], dict[str, Shape], dict[str, Shape]]:
-    read: list[dict[str, Shape]] = []
-    given = (
-        ("spec.input.visible", spec.input.visible_shapes),
-        ("spec.input.hidden", spec.input.hidden_shapes),
-        ("spec.state", spec.state_shapes),
-    )
-    for path, parse in given:
-        try:
-            read.append(parse())
-        except ShapeError as error:
-            findings.add("shape", path + error.path, found=error.found, expected=error.expected)
-            read.append({})
-    for name in read[0].keys() & read[1].keys():
-        findings.add("input", f"spec.input.hidden.{name}", found="a field that is visible too", expected="one of both")
-    return read[0], read[1], read[2]
-
-
-def _names_once(spec: WorkflowSpec, findings: Findings) -> None:
-    names_: list[tuple[str, str]] = []
-
-    def walk(nodes: Sequence[Node], path: str) -> None:
-        for number, node in enumerate(nodes):
-            if node.name != "default":
-                names_.append((node.name, f"{path}[{number}].name"))
-            walk(node.nodes or [], f"{path}[{number}].nodes")
-
-    walk(spec.nodes or [], "spec.nodes")
-    counts = Counter(name for name, _ in names_)
-    for name, path in names_:
-        if counts[name] > 1:
-            counts[name] = 1
-            findings.add("duplicate-name", path, found=f"`{name}` a second time", expected="a name of its own")

@@ -225,7 +225,9 @@ def _evaluate(program: Program, seen: Mapping[str, object]) -> object:
 
 
 def _children(step: Step, branch: _Branch) -> Values:
-    return {child.node.name: branch.nodes[child.node.name] for child in step.children}
+    """What a block's record tells: not what privileged nodes found."""
+    told = (child.node.name for child in step.children if not child.node.privileged)
+    return {name: branch.nodes[name] for name in told}
 
 
 def _clear(step: Step, branch: _Branch) -> None:

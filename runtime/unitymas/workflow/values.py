@@ -22,7 +22,7 @@ class NodeShape:
     value: Shape
     """`nodes.<name>` after it: a list under forEach."""
     exposed: Mapping[str, Shape]
-    """Children that are visible by name after it."""
+    """Everything inside by name: what is not privileged is visible after it."""
 
 
 def tool_shape(tool: Tool, method: str = "") -> Record:
@@ -38,7 +38,8 @@ def tool_shape(tool: Tool, method: str = "") -> Record:
 def node_shape(spec: WorkflowSpec, node: Node) -> NodeShape:
     """Shape of a node's value. Raises KeyError for a role, tool or method that there is not."""
     children = {child.name: node_shape(spec, child) for child in node.nodes or ()}
-    single = _single(spec, node, {name: child.value for name, child in children.items()})
+    told = {child.name for child in node.nodes or () if not child.privileged}
+    single = _single(spec, node, {name: child.value for name, child in children.items() if name in told})
     if node.loop is not None:
         single = Record((*single.fields, ("turns", shapes.INT)))
     if node.for_each is not None:

@@ -1,0 +1,79 @@
+"""What a workflow declares: the shapes of its input and state, the names of its nodes, what may be stored where."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from unitymas.api import shapes
+from unitymas.api.errors import Findings
+from unitymas.api.shapes import ListOf, Record, Shape, ShapeError
+from unitymas.api.workflow import Node, WorkflowSpec
+
+
+def shapes_of_input(
+    spec: WorkflowSpec, findings: Findings
+) -> tuple[dict[str, Shape], dict[str, Shape], dict[str, Shape]]:
+    """Shapes of the visible fields, the hidden ones and the state; empty, with a finding, where they cannot be read."""
+    read: list[dict[str, Shape]] = []
+    given = (
+        ("spec.input.visible", spec.input.visible_shapes),
+        ("spec.input.hidden", spec.input.hidden_shapes),
+        ("spec.state", spec.state_shapes),
+    )
+    for path, parse in given:
+        try:
+            read.append(parse())
+        except ShapeError as error:
+            findings.add("shape", path + error.path, found=error.found, expected=error.expected)
+            read.append({})
+    for name in read[0].keys() & read[1].keys():
+        findings.add("input", f"spec.input.hidden.{name}", found="a field that is visible too", expected="one of both")
+    return read[0], read[1], read[2]
+
+
+def all_nodes(nodes: Sequence[Node], path: str = "spec.nodes") -> Iterator[tuple[Node, str]]:
+    """Every node with its path, outer ones first."""
+    for number, node in enumerate(nodes):
+        yield node, f"{path}[{number}]"
+        yield from all_nodes(node.nodes or (), f"{path}[{number}].nodes")
+
+
+def check_names(spec: WorkflowSpec, findings: Findings) -> None:
+    """A finding for every node that has an earlier one's name; each switch may have a `default`."""
+    seen: Counter[str] = Counter()
+    for node, path in all_nodes(spec.nodes or ()):
+        seen[node.name] += node.name != "default"
+        if seen[node.name] == 2:  # once, however often
+            findings.add(
+                "duplicate-name", f"{path}.name", found=f"`{node.name}` a second time", expected="a name of its own"
+            )
+
+
+def check_privileged(spec: WorkflowSpec, findings: Findings) -> None:
+    """What a privileged node learns goes nowhere but to rewards: it calls a tool, stores nothing, decides nothing."""
+    only = "only rewards may see its result"
+    for node, path in all_nodes(spec.nodes or ()):
+        if not node.privileged:
+            continue
+        if node.tool is None:
+            what = f"a node that runs role `{node.role}`" if node.role else "a node that calls no tool"
+            findings.add("hidden-in-prompt", f"{path}.privileged", found=what, expected="a node that calls a tool")
+        for name in node.set:
+            findings.add("hidden-in-prompt", f"{path}.set.{name}", found="a privileged `set`", expected=f"none: {only}")
+        if node.until is not None:
+            findings.add("hidden-in-prompt", f"{path}.until", found="a privileged `until`", expected=f"none: {only}")
+
+
+def stores(given: Shape, wanted: Shape) -> bool:
+    """Whether a value of one shape may be stored as another: extra record fields are dropped, ints become doubles."""
+    if shapes.ANY in (given, wanted):
+        return True
+    match given, wanted:
+        case ListOf(item), ListOf(into):
+            return stores(item, into)
+        case Record(), Record(fields):
+            have = [(given.get(name), shape) for name, shape in fields]
+            return all(found is not None and stores(found, shape) for found, shape in have)
+        case _:
+            return given == wanted or (given == shapes.INT and wanted == shapes.NUMBER)
