@@ -30,7 +30,7 @@ class Compare(Spec):
 
     by: list[str] = Field(default_factory=lambda: ["task", "role", "visit"], min_length=1, max_length=16)
     """task, role, visit, trajectory, node, the name of a loop or forEach, or CEL over `visit`."""
-    min_group: int = Field(2, ge=1)
+    min_group: int = Field(default=2, ge=1)
     """A smaller group gets zero advantage and is counted."""
 
 
@@ -48,16 +48,16 @@ class Loss(Spec):
 
     policy: Literal["clip"] = "clip"
     """Clipped surrogate of PPO (arXiv 1707.06347, eq. 7), with dual clip (arXiv 1912.09729)."""
-    clip_low: float = Field(0.2, gt=0, lt=1)
-    clip_high: float = Field(0.2, gt=0)
+    clip_low: float = Field(default=0.2, gt=0, lt=1)
+    clip_high: float = Field(default=0.2, gt=0)
     """Larger than clipLow is clip-higher (arXiv 2503.14476)."""
-    dual_clip: float = Field(3.0, gt=1)
+    dual_clip: float = Field(default=3.0, gt=1)
     """Bounds the loss of tokens with negative advantage."""
     weight: LossWeight = Field(default_factory=LossWeight)
-    kl: float = Field(0.0, ge=0)
+    kl: float = Field(default=0.0, ge=0)
     """Coefficient of the KL to the frozen first weights; 0 keeps no reference model."""
     kl_estimator: Literal["k1", "k2", "k3"] = "k3"
-    entropy: float = Field(0.0, ge=0)
+    entropy: float = Field(default=0.0, ge=0)
     """Coefficient of the entropy bonus."""
 
 
@@ -66,7 +66,7 @@ class RolloutCorrection(Spec):
 
     mode: Literal["none", "tis"] = "tis"
     """Truncated importance sampling per token."""
-    cap: float = Field(2.0, gt=0)
+    cap: float = Field(default=2.0, gt=0)
     """Upper bound of a token's importance ratio; dimensionless."""
 
 
@@ -75,7 +75,7 @@ class RoleAlgorithm(Spec):
 
     compare: Compare | None = None
     returns: Literal["own", "toGo"] | None = None
-    gamma: float | None = Field(None, gt=0, le=1)
+    gamma: float | None = Field(default=None, gt=0, le=1)
     scale: Scale | None = None
     loss: Loss | None = None
 
@@ -84,21 +84,21 @@ class Algorithm(Spec):
     """From rewards to an update."""
 
     estimator: EstimatorName = "rloo"
-    rollouts_per_task: int = Field(8, ge=1)
+    rollouts_per_task: int = Field(default=8, ge=1)
     compare: Compare = Field(default_factory=Compare)
     returns: Literal["own", "toGo"] = "own"
     """A visit's own reward, or also the later ones of its role."""
-    gamma: float = Field(1.0, gt=0, le=1)
+    gamma: float = Field(default=1.0, gt=0, le=1)
     """Discount per visit of toGo; per token of gae."""
-    lam: float = Field(1.0, ge=0, le=1)
+    lam: float = Field(default=1.0, ge=0, le=1)
     """Lambda of gae."""
     scale: Scale | None = None
     """The std that divides; each estimator has its default."""
     loss: Loss = Field(default_factory=Loss)
     rollout_correction: RolloutCorrection = Field(default_factory=RolloutCorrection)
-    epochs: int = Field(1, ge=1)
+    epochs: int = Field(default=1, ge=1)
     """Passes over a step's rows."""
-    mini_batches: int = Field(1, ge=1)
+    mini_batches: int = Field(default=1, ge=1)
     """Optimiser steps per pass."""
     roles: dict[Name, RoleAlgorithm] = Field(default_factory=dict[Name, RoleAlgorithm])
 

@@ -17,22 +17,22 @@ class Hub(Spec):
 class Optimizer(Spec):
     """AdamW of one model."""
 
-    learning_rate: float = Field(1.0e-6, gt=0)
-    weight_decay: float = Field(0.0, ge=0)
+    learning_rate: float = Field(default=1.0e-6, gt=0)
+    weight_decay: float = Field(default=0.0, ge=0)
     betas: tuple[float, float] = (0.9, 0.999)
-    max_grad_norm: float = Field(1.0, gt=0)
+    max_grad_norm: float = Field(default=1.0, gt=0)
     """Gradients are clipped to this norm."""
-    warmup_steps: int = Field(0, ge=0)
+    warmup_steps: int = Field(default=0, ge=0)
 
 
 class Critic(Spec):
     """The value model of a model, for gae; starts from the same weights."""
 
-    learning_rate: float = Field(1.0e-5, gt=0)
-    max_grad_norm: float = Field(1.0, gt=0)
-    clip: float = Field(0.5, gt=0)
+    learning_rate: float = Field(default=1.0e-5, gt=0)
+    max_grad_norm: float = Field(default=1.0, gt=0)
+    clip: float = Field(default=0.5, gt=0)
     """Values move at most so far from the old ones, in reward units."""
-    warmup_steps: int = Field(0, ge=0)
+    warmup_steps: int = Field(default=0, ge=0)
     """Steps in which only the critic is trained."""
 
 
@@ -56,10 +56,10 @@ class Endpoint(Spec):
     url: str = Field(pattern=r"^https?://")
     model: str
     secret_ref: SecretRef | None = None
-    requests_per_second: float | None = Field(None, gt=0)
-    max_concurrency: int = Field(16, ge=1)
-    timeout_s: Duration = Field(60.0, alias="timeout")
-    retries: int = Field(5, ge=0)
+    requests_per_second: float | None = Field(default=None, gt=0)
+    max_concurrency: int = Field(default=16, ge=1)
+    timeout_s: Duration = Field(default=60.0, alias="timeout")
+    retries: int = Field(default=5, ge=0)
 
 
 class Model(Spec):
@@ -77,7 +77,7 @@ class Model(Spec):
     optimizer: Optimizer = Field(default_factory=Optimizer)
     critic: Critic | None = None
     """For gae; its defaults where absent."""
-    context: int | None = Field(None, gt=0)
+    context: int | None = Field(default=None, gt=0)
     """Most tokens of prompt and reply together; the model's own where absent."""
 
     @model_validator(mode="after")

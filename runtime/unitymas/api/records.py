@@ -147,12 +147,12 @@ class Visit:
     @property
     def turn(self) -> int:
         """Turn of the innermost loop, 0 outside loops."""
-        return next(reversed(self.turns.values()), 0) if self.turns else 0
+        return list(self.turns.values())[-1] if self.turns else 0
 
     @property
     def index(self) -> int:
         """Item of the innermost forEach, 0 outside."""
-        return next(reversed(self.items.values()), 0) if self.items else 0
+        return list(self.items.values())[-1] if self.items else 0
 
     @property
     def reward(self) -> float:

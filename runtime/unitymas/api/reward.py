@@ -56,9 +56,9 @@ class Metric(Spec):
     """A number about a trajectory, or with `at` a series of readings. Exactly one kind."""
 
     name: Name
-    at: list[Name] | None = Field(None, min_length=1)
+    at: list[Name] | None = Field(default=None, min_length=1)
     """Nodes after whose visits it is read: then it is a series."""
-    token_f1: TokenF1Spec | None = Field(None, alias="tokenF1")
+    token_f1: TokenF1Spec | None = Field(default=None, alias="tokenF1")
     exact_match: ExactMatchSpec | None = None
     math_equal: MathEqualSpec | None = None
     choice: ChoiceSpec | None = None
@@ -112,7 +112,7 @@ class RewardSpecSpec(Spec):
     """The metric that status, evaluation and selection use."""
     python: Entrypoint | None = None
     """One function in place of `rewards`: yields (visit key, name, value)."""
-    timeout_s: Duration | None = Field(None, alias="timeout")
+    timeout_s: Duration | None = Field(default=None, alias="timeout")
     """Of one metric; the run's `limits.metric` where absent."""
 
     @model_validator(mode="after")

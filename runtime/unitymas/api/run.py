@@ -56,7 +56,7 @@ class Dataset(Spec):
     source: Label
     file: str | None = None
     """Within the source; absent when the source is the file."""
-    weight: float = Field(1.0, gt=0)
+    weight: float = Field(default=1.0, gt=0)
     """Share of the tasks drawn, relative to the other files."""
 
 
@@ -72,11 +72,11 @@ class Placement(Spec):
     """Where a model group runs."""
 
     engine: Literal["auto", "hf", "vllm", "endpoint", "scripted"] = "auto"
-    tensor_parallel: int = Field(1, ge=1)
-    nodes: int = Field(1, ge=1)
+    tensor_parallel: int = Field(default=1, ge=1)
+    nodes: int = Field(default=1, ge=1)
     per_node: dict[str, int | float | str] = Field(default_factory=dict[str, int | float | str])
     """Resources of each node, as Kubernetes names them."""
-    micro_batch: int = Field(64, ge=1)
+    micro_batch: int = Field(default=64, ge=1)
     """Most rows of one forward pass of the trainer."""
     precision: Literal["fp32", "bf16"] = "fp32"
     pod_template: Free | None = None
@@ -85,23 +85,23 @@ class Placement(Spec):
 class Schedule(Spec):
     """How long, and how much at a time."""
 
-    steps: int = Field(100, ge=1)
-    tasks_per_step: int = Field(16, ge=1)
-    max_staleness: int = Field(0, ge=0)
+    steps: int = Field(default=100, ge=1)
+    tasks_per_step: int = Field(default=16, ge=1)
+    max_staleness: int = Field(default=0, ge=0)
     """Steps that a trajectory's weights may lag behind; 0 is strictly on-policy."""
-    max_trajectories: int = Field(256, ge=1)
+    max_trajectories: int = Field(default=256, ge=1)
     """Most trajectories in flight."""
 
 
 class Evaluation(Spec):
     """The curve on dev; first and chosen weights on test, once, at the end."""
 
-    every: int = Field(20, ge=1)
+    every: int = Field(default=20, ge=1)
     sampling: list[Literal["greedy", "sampled"]] = Field(default_factory=lambda: ["greedy"], min_length=1)
     """The first one decides `select`."""
-    repeats: int = Field(1, ge=1)
+    repeats: int = Field(default=1, ge=1)
     """Trajectories per task when sampled."""
-    tasks: int | None = Field(None, ge=1)
+    tasks: int | None = Field(default=None, ge=1)
     """Most dev tasks per point of the curve; all where absent. Test is always whole."""
     select: Literal["best", "last"] = "best"
 
@@ -109,8 +109,8 @@ class Evaluation(Spec):
 class Checkpoint(Spec):
     """One atomic manifest at a step barrier."""
 
-    every: int = Field(20, ge=1)
-    keep: int = Field(3, ge=1)
+    every: int = Field(default=20, ge=1)
+    keep: int = Field(default=3, ge=1)
     """Newest ones kept; the best by dev is kept beside them."""
     source: Label | None = None
     """Where; the run's folder where absent."""
@@ -120,41 +120,41 @@ class SessionSpec(Spec):
     """How a tool's sessions are provided, and how many at once."""
 
     provider: str = "auto"
-    max: int = Field(64, ge=1)
+    max: int = Field(default=64, ge=1)
 
 
 class Limits(Spec):
     """Time limits, and what a passed one means."""
 
-    call_s: Duration = Field(60.0, alias="call")
-    tool_s: Duration = Field(30.0, alias="tool")
-    metric_s: Duration = Field(60.0, alias="metric")
-    trajectory_s: Duration = Field(300.0, alias="trajectory")
+    call_s: Duration = Field(default=60.0, alias="call")
+    tool_s: Duration = Field(default=30.0, alias="tool")
+    metric_s: Duration = Field(default=60.0, alias="metric")
+    trajectory_s: Duration = Field(default=300.0, alias="trajectory")
     on_deadline: Literal["score", "drop", "fail"] = "score"
     """A trajectory past its limit is scored as it stands, left out of loss and baseline, or fails the run."""
-    retries: int = Field(3, ge=0)
+    retries: int = Field(default=3, ge=0)
     """Tries again after an infrastructure failure, of a tool or of a whole trajectory."""
-    failed_share: float = Field(0.5, gt=0, le=1)
+    failed_share: float = Field(default=0.5, gt=0, le=1)
     """A step in which more of the trajectories than this are lost to infrastructure fails the attempt."""
-    parity: float = Field(1e-3, gt=0)
+    parity: float = Field(default=1e-3, gt=0)
     """Largest gap between rollout and trainer log-probability, in nats; a larger one stops the run."""
 
 
 class RunPolicy(Spec):
     """How an attempt is retried, and for how long."""
 
-    backoff_limit: int = Field(1, ge=0)
-    infra_restart_limit: int = Field(5, ge=0)
-    active_deadline_seconds: int | None = Field(None, gt=0)
-    startup_deadline_seconds: int | None = Field(None, gt=0)
-    progress_deadline_seconds: int | None = Field(None, gt=0)
+    backoff_limit: int = Field(default=1, ge=0)
+    infra_restart_limit: int = Field(default=5, ge=0)
+    active_deadline_seconds: int | None = Field(default=None, gt=0)
+    startup_deadline_seconds: int | None = Field(default=None, gt=0)
+    progress_deadline_seconds: int | None = Field(default=None, gt=0)
 
 
 class Cleanup(Spec):
     """What stays how long after the end."""
 
-    cluster_ttl_seconds: int = Field(60, ge=0)
-    self_ttl_seconds: int | None = Field(None, ge=0)
+    cluster_ttl_seconds: int = Field(default=60, ge=0)
+    self_ttl_seconds: int | None = Field(default=None, ge=0)
 
 
 class TrainingRunSpec(Spec):
@@ -176,7 +176,7 @@ class TrainingRunSpec(Spec):
     checkpoint: Checkpoint = Field(default_factory=Checkpoint)
     sessions: dict[Name, SessionSpec] = Field(default_factory=dict[Name, SessionSpec])
     limits: Limits = Field(default_factory=Limits)
-    seed: int = Field(0, ge=0)
+    seed: int = Field(default=0, ge=0)
     image: str | None = None
     """Runtime image, on a cluster."""
     ray_version: str | None = None

@@ -41,13 +41,13 @@ class Output(Spec):
 
     format: Literal["raw", "tag", "tags", "json", "regex", "choice", "python"] = "raw"
     """`raw` is the whole reply; the others parse it, and a reply that does not parse has `ok` false."""
-    tag: str | None = Field(None, pattern=r"^[A-Za-z_][\w-]*$")
+    tag: str | None = Field(default=None, pattern=r"^[A-Za-z_][\w-]*$")
     """For `tag`: its name."""
-    tags: list[Name] | None = Field(None, min_length=1)
+    tags: list[Name] | None = Field(default=None, min_length=1)
     """For `tags`: their names; the output is a record of strings."""
     pattern: str | None = None
     """For `regex`: the output is the first group, or the match where there is none."""
-    choices: list[str] | None = Field(None, min_length=1)
+    choices: list[str] | None = Field(default=None, min_length=1)
     """For `choice`: the words allowed."""
     shape: Notation | None = None
     """For `json` and `python`: the shape of the value."""
@@ -79,15 +79,15 @@ class Output(Spec):
 class SamplingSpec(Spec):
     """How a role's calls sample."""
 
-    max_tokens: int = Field(256, gt=0)
+    max_tokens: int = Field(default=256, gt=0)
     """Most tokens of one reply."""
-    temperature: float = Field(1.0, ge=0)
+    temperature: float = Field(default=1.0, ge=0)
     """0 is greedy."""
     stop: list[str] = Field(default_factory=list[str], max_length=8)
     """Texts that end a reply; the end-of-turn token always does."""
-    top_p: float = Field(1.0, gt=0, le=1)
+    top_p: float = Field(default=1.0, gt=0, le=1)
     """Refused on trained roles: it would bias the importance ratio."""
-    top_k: int = Field(0, ge=0)
+    top_k: int = Field(default=0, ge=0)
     """0 is off. Refused on trained roles."""
 
 
@@ -95,7 +95,7 @@ class Role(Spec):
     """A logical agent: a function from what its node binds to an output."""
 
     name: Name
-    system: str | None = Field(None, max_length=65536)
+    system: str | None = Field(default=None, max_length=65536)
     """System prompt, a Jinja2 template."""
     prompt: str = Field(max_length=65536)
     """Jinja2 template; sees task, state, turn and what its node binds."""
@@ -107,7 +107,7 @@ class Role(Spec):
     """`conversation`: one append-only chat per role (inside a forEach, per item)."""
     tools: list[str] = Field(default_factory=list[str])
     """Tools that the model calls itself, inside one visit."""
-    max_calls: int = Field(1, ge=1, le=1000)
+    max_calls: int = Field(default=1, ge=1, le=1000)
     """Most generations of one visit."""
 
 
@@ -118,7 +118,7 @@ class RetrieverSpec(Spec):
     """A source of the run: JSONL rows of id, title, text."""
     index: Literal["bm25", "dense", "hybrid"] = "bm25"
     """How passages are ranked."""
-    top_k: int = Field(5, ge=1, le=1000)
+    top_k: int = Field(default=5, ge=1, le=1000)
     """Most passages of one answer."""
 
 
@@ -172,7 +172,7 @@ class Tool(Spec):
     """Shape of the result, for http, python and mcp."""
     methods: dict[Name, Notation] = Field(default_factory=dict[Name, Notation])
     """Shape of the result of each method."""
-    timeout_s: Duration | None = Field(None, alias="timeout")
+    timeout_s: Duration | None = Field(default=None, alias="timeout")
     """Of one call; the run's `limits.tool` where absent."""
 
     @property
@@ -196,11 +196,11 @@ class ForEach(Spec):
 
     items: Expression | None = None
     """CEL list."""
-    times: int | None = Field(None, ge=0, le=1024)
+    times: int | None = Field(default=None, ge=0, le=1024)
     """A fixed number of items, 0, 1, ..."""
-    as_: Name = Field("item", alias="as")
+    as_: Name = Field(default="item", alias="as")
     """What the item is called inside."""
-    max: int = Field(64, ge=1, le=1024)
+    max: int = Field(default=64, ge=1, le=1024)
     """Items beyond this are left out."""
     parallel: bool = False
     """Run the items at once; they see neither each other nor may they `set`."""
@@ -223,9 +223,9 @@ class Node(Spec):
     name: Name
     role: Name | None = None
     """Runs a role."""
-    tool: str | None = Field(None, pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)?$")
+    tool: str | None = Field(default=None, pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)?$")
     """Runs a tool, `name` or `name.method`."""
-    nodes: list[Node] | None = Field(None, min_length=1, max_length=64)
+    nodes: list[Node] | None = Field(default=None, min_length=1, max_length=64)
     """A block."""
     when: Expression | None = None
     """Asked once, before; false means that the node is skipped and its value is empty."""
@@ -233,7 +233,7 @@ class Node(Spec):
     """Arguments of the role or tool."""
     set: dict[Name, Expression] = Field(default_factory=dict[Name, Expression])
     """State written afterwards."""
-    loop: int | None = Field(None, ge=1, le=1024)
+    loop: int | None = Field(default=None, ge=1, le=1024)
     """Repeat at most so often."""
     until: Expression | None = None
     """Leaves the innermost loop at once when true."""
@@ -277,7 +277,7 @@ class WorkflowSpec(Spec):
     """State fields by shape, empty at first."""
     roles: list[Role] = Field(min_length=1, max_length=64)
     tools: list[Tool] = Field(default_factory=list[Tool], max_length=64)
-    nodes: list[Node] | None = Field(None, min_length=1, max_length=64)
+    nodes: list[Node] | None = Field(default=None, min_length=1, max_length=64)
     """In order; values are CEL."""
     result: Expression | None = None
     """The trajectory's result."""
