@@ -37,8 +37,8 @@ integration: setup  ## real Ray, verl on CPU, docs, examples
 test: setup  ## every tier that this machine can run; says what it skips (TIERS=all fails where one cannot run)
 	$(BIN)/python tests/tiers.py $(TIERS)
 
-quickstart: setup  ## train a team of two agents on this machine, and watch it learn
-	$(BIN)/unitymas run -f examples/quickstart --fresh
+quickstart: setup  ## train a team of two agents here, and watch it learn
+	$(BIN)/unitymas run -f examples/quickstart
 
 crds: setup  ## regenerate CRDs, JSON Schemas and the field reference
 	$(BIN)/python -m unitymas.api.schema
