@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-WORDS = tuple("red green blue one two three yes no left right up down apple pear plum fig".split())
+WORDS = ("red", "green", "blue", "one", "two", "three", "yes", "no", "left", "right", "apple", "pear", "plum", "fig")
 CONTROL = ("<pad>", "<unk>", "<|im_start|>", "<|im_end|>", "system", "user", "assistant")
 TEMPLATE = (
     "{% for message in messages %}<|im_start|> {{ message['role'] }} {{ message['content'] }} <|im_end|> {% endfor %}"

@@ -20,11 +20,12 @@ def test_what_is_put_is_taken_in_the_order_asked() -> None:
     assert buffer.take(["a"]) == [first]
 
 
-def test_a_call_is_put_only_once() -> None:
-    buffer = TokenBuffer()
+def test_a_call_asked_again_keeps_its_newest_sample() -> None:
+    buffer, newest = TokenBuffer(), sample(prompt=1, output=1)
     buffer.put("a", sample())
-    with pytest.raises(ValueError, match="call a is in the token buffer already"):
-        buffer.put("a", sample())
+    buffer.put("a", newest)
+    assert buffer.take(["a"]) == [newest]
+    assert (len(buffer), buffer.tokens, buffer.nbytes) == (1, newest.tokens, newest.nbytes)
 
 
 def test_an_unknown_call_is_named() -> None:

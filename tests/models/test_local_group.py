@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+
 from unitymas.api.algorithm import Algorithm
 from unitymas.api.errors import Author, Infrastructure, ParityBroken
 from unitymas.api.mapping import Model
@@ -25,7 +27,9 @@ TASKS, ROLES, ROLLOUTS = ("red green", "one two three"), ("asker", "teller"), 4
 
 def spec(path: Path, *, model: Mapping[str, Any] | None = None, parity: float = 1e-4, **algorithm: Any) -> GroupSpec:
     return GroupSpec(
-        model=Model.model_validate({"name": "m", "source": "tiny", "optimizer": {"learningRate": 0.01}, **(model or {})}),
+        model=Model.model_validate(
+            {"name": "m", "source": "tiny", "optimizer": {"learningRate": 0.01}, **(model or {})}
+        ),
         path=path,
         placement=Placement.model_validate({"microBatch": 8}),
         engine="hf",
@@ -114,7 +118,12 @@ def test_a_call_that_did_better_than_its_group_becomes_likelier(tiny_model: Path
 
 
 def test_a_resumed_step_equals_the_first_bit_for_bit(tiny_model: Path, tmp_path: Path) -> None:
-    algorithm: dict[str, Any] = {"estimator": "gae", "miniBatches": 2, "epochs": 2, "loss": {"kl": 0.1, "entropy": 0.01}}
+    algorithm: dict[str, Any] = {
+        "estimator": "gae",
+        "miniBatches": 2,
+        "epochs": 2,
+        "loss": {"kl": 0.1, "entropy": 0.01},
+    }
     core = GroupCore(spec(tiny_model, **algorithm))
     one_step(core, 0)
     core.save(tmp_path)
@@ -154,7 +163,9 @@ def test_rows_without_advantage_step_no_optimiser(tiny_model: Path) -> None:
     core = GroupCore(spec(tiny_model))
     before = weights(core)
     asked = requests(0)
-    equal = [Row(row.visit, row.calls, row.role, row.trajectory, 1.0, row.group) for row in rows(asked, core.generate(asked))]
+    equal = [
+        Row(row.visit, row.calls, row.role, row.trajectory, 1.0, row.group) for row in rows(asked, core.generate(asked))
+    ]
     update = core.train(equal, 0)
     assert update.metrics["skipped"] == 1.0
     assert update.metrics["equal_groups"] == 4.0
@@ -187,7 +198,7 @@ def test_a_critic_warms_up_before_the_policy_moves(tiny_model: Path) -> None:
     first, between = one_step(core, 0), weights(core)
     second = one_step(core, 1)
     assert (first.metrics["skipped"], second.metrics["skipped"]) == (1.0, 0.0)
-    assert first.metrics["critic/loss"] > 0
+    assert first.metrics["value_loss"] > 0
     assert differ(before, between) == 0.0 < differ(between, weights(core))
 
 
@@ -220,8 +231,18 @@ def test_the_loop_stays_alive_and_groups_share_one_thread(tiny_model: Path) -> N
     assert 0 < stat["bytes_out"] < 200 * len(replies)
 
 
+def test_a_model_that_no_role_trains_is_served_without_a_trainer(tiny_model: Path) -> None:
+    core = GroupCore(replace(spec(tiny_model), roles=()))
+    assert len(core.generate(requests(0))) == len(requests(0))
+    assert core.stat()["buffered_calls"] == 0
+    with pytest.raises(ValueError, match="served only"):
+        core.publish(1)
+
+
 def test_failures_are_named_by_class(tiny_model: Path) -> None:
-    long = Request(CallId(0, "t", 0, "v", 0), ((False, 0),), (Message("user", (Segment("red " * 400),)),), Sampling(), 0)
+    long = Request(
+        CallId(0, "t", 0, "v", 0), ((False, 0),), (Message("user", (Segment("red " * 400),)),), Sampling(), 0
+    )
 
     async def main() -> None:
         group = TrainedGroup("m", await LocalLink.open(spec(tiny_model), ComputeThread()))

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 from safetensors.numpy import load_file
+
 from unitymas.api.errors import BadInput, Infrastructure
 from unitymas.api.ports import ModelGroup, Trains
 from unitymas.api.records import CallId, Message, Reply, Request, Row, Sampling, Segment
@@ -57,7 +58,6 @@ def requests(step: int, *, tokens: int = 6) -> list[Request]:
 
 async def three_steps(backend: Backend, tiny: Path, folder: Path) -> list[list[Reply]]:
     """Replies of each step; the weights at the end are in the folder."""
-    folder.mkdir()
     groups = await build_groups(project(), lambda _: tiny, backend=backend)
     group: Any = groups["learner"]
     assert isinstance(group, Trains) and isinstance(group, ModelGroup)
@@ -80,10 +80,13 @@ async def three_steps(backend: Backend, tiny: Path, folder: Path) -> list[list[R
 
 
 def test_local_and_ray_say_and_learn_the_same(tiny_model: Path, tmp_path: Path) -> None:
-    local = asyncio.run(three_steps("local", tiny_model, tmp_path / "local"))
-    remote = asyncio.run(three_steps("ray", tiny_model, tmp_path / "ray"))
-    assert local == remote
-    first, second = (load_file(tmp_path / name / "model.safetensors") for name in ("local", "ray"))
+    folders = tmp_path / "local", tmp_path / "ray"
+    for folder in folders:
+        folder.mkdir()
+    assert asyncio.run(three_steps("local", tiny_model, folders[0])) == asyncio.run(
+        three_steps("ray", tiny_model, folders[1])
+    )
+    first, second = (load_file(folder / "model.safetensors") for folder in folders)
     assert max(float(abs(first[name] - second[name]).max()) for name in first) <= 1e-5
 
 

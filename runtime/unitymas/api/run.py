@@ -127,6 +127,7 @@ class Limits(Spec):
     """Time limits, and what a passed one means."""
 
     call_s: Duration = Field(default=60.0, alias="call")
+    """One generation; a batch may take that for each of its calls. An endpoint has its own."""
     tool_s: Duration = Field(default=30.0, alias="tool")
     metric_s: Duration = Field(default=60.0, alias="metric")
     trajectory_s: Duration = Field(default=300.0, alias="trajectory")

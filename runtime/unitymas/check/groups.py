@@ -47,9 +47,9 @@ def compare_parts(run: TrainingRunSpec, workflow: WorkflowSpec) -> Iterator[Find
 def _part(part: str, path: str, repeats: Sequence[str], *, known: bool) -> Iterator[Finding]:
     if part.isidentifier():
         if known and part not in (*WORDS, *repeats):
-            expected = f"{', '.join(WORDS)}, a loop or forEach, or CEL over `visit`"
             found, _, hint = named(part, [*WORDS, *repeats], "")
-            yield Finding("compare", path, found, expected + (f": {', '.join(repeats)}" if repeats else ""), hint)
+            loops = f"a loop or forEach ({', '.join(repeats) or 'there are none'})"
+            yield Finding("compare", path, found, f"{', '.join(WORDS)}, {loops}, or CEL over `visit`", hint)
         return
     try:
         Environment.of({"visit": VISIT}).compile(part)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from unitymas.api.algorithm import DEFAULT_SCALE
 from unitymas.api.errors import Finding
 from unitymas.api.mapping import ModelMappingSpec
-from unitymas.api.names import ENGINES, ESTIMATORS
+from unitymas.api.names import ESTIMATORS
 from unitymas.api.reward import RewardSpecSpec
 from unitymas.api.run import TrainingRunSpec
 from unitymas.api.workflow import WorkflowSpec
@@ -62,9 +62,8 @@ def of_run(run: TrainingRunSpec) -> Iterator[Finding]:
         yield Finding(LATER, f"spec.sessions.{name}", "a session", "no sessions: they come later")
     for model, place in run.placement.items():
         if place.engine not in ("auto", "hf"):
-            what = "an endpoint is said in the ModelMapping" if place.engine in ENGINES else "it comes later"
-            expected = f"auto or hf: {what}"
-            yield Finding(LATER, f"spec.placement.{model}.engine", f"`{place.engine}`", expected)
+            path, expected = f"spec.placement.{model}.engine", "auto or hf: further engines come later"
+            yield Finding(LATER, path, f"`{place.engine}`", expected)
         for field, value in (("tensorParallel", place.tensor_parallel), ("nodes", place.nodes)):
             if value != 1:
                 expected = "1: models larger than one worker come later"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from unitymas.api import shapes
@@ -49,11 +50,18 @@ def _unknown(template: Template, path: str, role: str, compiled: Compiled) -> It
     nodes = plays(compiled, role) if spec.python is None else [("", _code_scope(template, spec))]
     told: dict[str, tuple[ExpressionError, list[str]]] = {}
     for node, scope in nodes:
-        for error in template.check(_with_hidden(scope, spec)):
-            told.setdefault(error.found, (error, []))[1].append(node)
+        errors = {_found(error, scope): error for error in template.check(_with_hidden(scope, spec))}
+        for found, error in errors.items():
+            told.setdefault(found, (error, []))[1].append(node)
     for found, (error, where) in told.items():
         place = "" if len(where) == len(nodes) else f", which {_said(where)} does not bind"
         yield Finding("unknown-name", path, found + place, error.expected, error.hint or _hint(found, where, compiled))
+
+
+def _found(error: ExpressionError, scope: Scope) -> str:
+    """What was found; of a name that is not bound the name alone, whatever is read of it."""
+    root = re.split(r"[.\[]", error.found.strip("`"), maxsplit=1)[0]
+    return error.found if root in scope.variables else f"`{root}`"
 
 
 def _code_scope(template: Template, spec: WorkflowSpec) -> Scope:

@@ -29,10 +29,19 @@ def models(mapping: ModelMappingSpec) -> Iterator[Finding]:
         elif _asks_to_train(given) and not known[name].trained:
             expected = f"false: model `{name}` is served only"
             yield Finding("frozen-model", f"spec.roles.{role}.train", "`true`", expected)
-    used = {mapping.model_of(role) for role in mapping.roles} | {model.adapter_of for model in mapping.models}
     for number, model in enumerate(mapping.models):
         yield from _adapter(model, f"spec.models[{number}].adapterOf", known)
-        if model.name not in used and model.endpoint is None:  # an endpoint costs nothing while nobody asks it
+    yield from _unused(mapping)
+
+
+def _unused(mapping: ModelMappingSpec) -> Iterator[Finding]:
+    """An endpoint costs nothing while nobody asks it; where a name is wrong, the one meant would look unused."""
+    used = {mapping.model_of(role) for role in mapping.roles}
+    used |= {model.adapter_of for model in mapping.models if model.adapter_of is not None}
+    if used - {model.name for model in mapping.models}:
+        return
+    for number, model in enumerate(mapping.models):
+        if model.name not in used and model.endpoint is None:
             found = f"`{model.name}`, which no role plays"
             yield Finding("unused-model", f"spec.models[{number}].name", found, "a model that spec.roles names")
 

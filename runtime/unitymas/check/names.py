@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from unitymas.api import shapes
 from unitymas.api.errors import BadInput, Finding
 from unitymas.api.workflow import Role, Tool, WorkflowSpec
 from unitymas.check.subject import Compilation
 from unitymas.check.walk import placed, plays
-from unitymas.expr.cel import names as paths_in
 from unitymas.expr.errors import ExpressionError
 from unitymas.expr.scope import Scope
+from unitymas.workflow.fence import Fence
 from unitymas.workflow.outputs import build_output
 from unitymas.workflow.team import output_shape
 
@@ -70,29 +69,30 @@ def expressions(compilation: Compilation) -> Iterator[Finding]:
 
 def output_checks(compilation: Compilation) -> Iterator[Finding]:
     """`output.check` compiles wherever its role is played, and is a bool."""
-    for number, role in enumerate(compilation.compiled.spec.roles):
+    spec = compilation.compiled.spec
+    fence = Fence.of(spec)
+    for number, role in enumerate(spec.roles):
         if role.output.check is None:
             continue
-        told: dict[str, Finding] = {}
+        told: set[str] = set()
         for _, scope in plays(compilation.compiled, role.name):
-            finding = _output_check(role, role.output.check, scope, list(compilation.compiled.spec.input.hidden))
-            if finding is not None:
-                told.setdefault(finding.found, replace(finding, path=f"spec.roles[{number}].output.check"))
-        yield from told.values()
+            for finding in _output_check(role, role.output.check, scope, fence, f"spec.roles[{number}].output.check"):
+                if finding.found not in told:  # once, however many nodes run the role
+                    told.add(finding.found)
+                    yield finding
 
 
-def _output_check(role: Role, text: str, scope: Scope, hidden: Sequence[str]) -> Finding | None:
+def _output_check(role: Role, text: str, scope: Scope, fence: Fence, path: str) -> Iterator[Finding]:
+    if wrong := list(fence.broken(text, path, scope)):
+        yield from wrong
+        return
     try:
-        leaked = sorted(path[1] for path in paths_in(text) if path[0] == "task" and path[1:2] and path[1] in hidden)
-        if leaked:
-            expected = "visible fields: only rewards and nodes with privileged: true read hidden ones"
-            return Finding("hidden-field", "", f"`task.{leaked[0]}`, a hidden field", expected)
         program = scope.with_variable("output", output_shape(role)).compile(text)
     except ExpressionError as error:
-        return Finding("expression", "", error.found, error.expected, error.hint)
-    if program.shape in (shapes.BOOL, shapes.ANY):
-        return None
-    return Finding("expression", "", f"`{text}`, which is {shapes.notation(program.shape)}", "a bool")
+        yield Finding("expression", path, error.found, error.expected, error.hint)
+        return
+    if program.shape not in (shapes.BOOL, shapes.ANY):
+        yield Finding("expression", path, f"`{text}`, which is {shapes.notation(program.shape)}", "a bool")
 
 
 def used(workflow: WorkflowSpec) -> Iterator[Finding]:
@@ -102,11 +102,13 @@ def used(workflow: WorkflowSpec) -> Iterator[Finding]:
     played = {place.node.role for place in placed(workflow)}
     called = {(place.node.tool or "").partition(".")[0] for place in placed(workflow)}
     called |= {name.partition(".")[0] for role in workflow.roles for name in role.tools}
-    for number, role in enumerate(workflow.roles):
+    wrong = played - {None} - {role.name for role in workflow.roles}  # misspelt: the one meant would look unused
+    for number, role in enumerate(() if wrong else workflow.roles):
         if role.name not in played:
             found = f"`{role.name}`, which no node runs"
             yield Finding("unused-role", f"spec.roles[{number}].name", found, "a role that a node runs")
-    for number, tool in enumerate(workflow.tools):
+    wrong = called - {""} - {tool.name for tool in workflow.tools}
+    for number, tool in enumerate(() if wrong else workflow.tools):
         if tool.name not in called:
             found = f"`{tool.name}`, which neither a node nor a role calls"
             yield Finding("unused-tool", f"spec.tools[{number}].name", found, "a tool that is called")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from unitymas.api.errors import BadInput, Finding
+from unitymas.api.shapes import ShapeError
 from unitymas.api.workflow import WorkflowSpec
 from unitymas.check.settings import datasets
 from unitymas.data import Sources, read_corpus, scan_rows
@@ -13,23 +14,25 @@ from unitymas.data import Sources, read_corpus, scan_rows
 
 def tasks(workflow: WorkflowSpec, sources: Sources) -> Iterator[Finding]:
     """Every row carries the input fields; a step finds tasks enough that none is drawn twice."""
-    trained_on = 0
-    broken = False
+    counts: dict[tuple[str, str | None], int] = {}
     for path, part in datasets(sources.spec):
-        if part.source not in _known(sources):
+        place = (part.source, part.file)
+        if place in counts or part.source not in _known(sources):
             continue
+        counts[place] = 0
         try:
-            file = sources.path(part.source, part.file)
-            count = sum(1 for _ in scan_rows(file, workflow.input, label=str(file)))
+            file = sources.path(*place)
+            counts[place] = sum(1 for _ in scan_rows(file, workflow.input, label=str(file)))
         except BadInput as error:
             yield from _placed(error.findings, path)
-            broken = True
             continue
-        if count == 0:
+        except ShapeError:  # of the input: has its own finding
+            return
+        if counts[place] == 0:
             yield Finding("rows", path, f"no row in {file}", "at least one")
-        trained_on += count if path.startswith("spec.data.train") else 0
-    wanted = sources.spec.schedule.tasks_per_step
-    if not broken and 0 < trained_on < wanted:
+    read = [counts.get((part.source, part.file), 0) for part in sources.spec.data.train]
+    trained_on, wanted = sum(read), sources.spec.schedule.tasks_per_step
+    if all(read) and 0 < trained_on < wanted:
         expected = f"at most {trained_on}, the rows of spec.data.train: else a step trains on a task twice"
         yield Finding("batch", "spec.schedule.tasksPerStep", f"{wanted}", expected)
 

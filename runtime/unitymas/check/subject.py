@@ -24,14 +24,14 @@ from unitymas.api.resources import (
 from unitymas.api.reward import RewardSpecSpec
 from unitymas.api.run import TrainingRunSpec, ref_name
 from unitymas.api.workflow import WorkflowSpec
+from unitymas.check.walk import steps
 from unitymas.data.sources import Sources
 from unitymas.workflow.compile import Compiled, Seen, compile_workflow, seen_by_rewards
+from unitymas.workflow.declared import all_nodes
 
 Kind = Literal["MultiAgentWorkflow", "RewardSpec", "ModelMapping", "TrainingRun"]
 Part = Literal["workflow", "compilation", "reward", "seen", "mapping", "run", "sources"]
 """What a check may ask for, by the subject's attribute; a check whose parts are not all there is left out."""
-UNSHAPED = frozenset({"unknown-role", "unknown-tool", "shape"})
-"""Findings of a workflow after which it is not known what its nodes give."""
 _REFS: Mapping[str, Kind] = {
     "workflow_ref": "MultiAgentWorkflow",
     "mapping_ref": "ModelMapping",
@@ -45,6 +45,12 @@ class Compilation:
 
     compiled: Compiled
     findings: tuple[Finding, ...]
+
+    @property
+    def shaped(self) -> bool:
+        """Whether it is known what every field and every node gives."""
+        nodes = sum(1 for _ in all_nodes(self.compiled.spec.nodes or ()))
+        return nodes == sum(1 for _ in steps(self.compiled)) and all(each.check != "shape" for each in self.findings)
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,7 @@ class Subject:
     def seen(self) -> Seen:
         """What rewards may see; where the workflow does not tell, or is not given, they may see anything."""
         told = self.compilation
-        if told is None or any(finding.check in UNSHAPED for finding in told.findings):
+        if told is None or not told.shaped:
             return Seen(task=None, nodes=None, state=None, result=shapes.ANY, role_outputs=None, node_values=None)
         return seen_by_rewards(told.compiled)
 

@@ -27,7 +27,7 @@ def progress(steps: int, *, quiet: bool = False, console: Console = OUT) -> Gene
         yield Lines(console, quiet)
         return
     # The terminal itself: what others put in sys.stdout's place meanwhile must not be drawn through.
-    screen = Console(file=console.file, highlight=False)
+    screen = Console(file=console.file, force_terminal=True, highlight=False)
     shown = Display.of(steps, screen)
     with Live(get_renderable=shown.render, console=screen, refresh_per_second=REFRESHES_PER_SECOND, transient=True):
         yield shown

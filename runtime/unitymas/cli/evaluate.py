@@ -13,6 +13,7 @@ from rich.table import Table
 
 from unitymas.api.resources import Project
 from unitymas.cli.console import OUT, say
+from unitymas.cli.errors import STOPPED
 from unitymas.cli.options import Chosen, First, Quiet, RunFolder, Step
 from unitymas.cli.weights import step_of
 
@@ -48,7 +49,7 @@ def evaluate(
     from unitymas.cli.display import progress
     from unitymas.controller import session
     from unitymas.controller.folder import reopen
-    from unitymas.controller.loop import Stop
+    from unitymas.controller.loop import Stop, Stopped
 
     _, project = reopen(folder)
     asked = _asking(project, sampling=_SAMPLINGS.get(sampling or ""), repeats=repeats)
@@ -58,7 +59,10 @@ def evaluate(
         async def main(stop: Stop) -> EvaluationReport:
             return await session.evaluate(asked, folder=folder, split=split, step=wanted, observer=observer, stop=stop)
 
-        report = session.run_async(main)
+        try:
+            report = session.run_async(main)
+        except Stopped:
+            raise typer.Exit(STOPPED) from None
     if output == "json":
         scores = {name: asdict(found) for name, found in report.scores.items()}
         say(json.dumps({"split": report.split, "step": report.step, "scores": scores}, indent=2))

@@ -28,10 +28,10 @@ def show_outcome(summary: Summary) -> None:
         OUT.print(before_and_after(summary.first, summary.chosen, chosen_step=summary.chosen_step))
     for line in text_curves(records):
         say(line)
-    tokens = sum(int(str(record.get("output_tokens", 0)).partition(".")[0]) for record in records)
+    tokens = sum(float(str(record.get("output_tokens", 0))) for record in records)
     say(
         f"\n{summary.steps} steps in {summary.seconds:.0f} s "
-        f"({summary.train_cpu_s:.0f} CPU s of training); {tokens:,} tokens sampled"
+        f"({summary.train_cpu_s:.0f} CPU s of training); {tokens:,.0f} tokens sampled"
     )
     folder = summary.folder
     say(f"everything is in {folder}: summary.json, {PICTURE}, metrics.jsonl, trajectories/")

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from unitymas.api.errors import BadInput, Finding
 
-_SUMMARY = "summary.json"
-
 
 def step_of(folder: Path, *, step: int | None, first: bool = False, chosen: bool = False) -> int | None:
     """The step whose weights are meant: a given one, the first, the chosen; else the chosen where there are.
@@ -19,7 +17,9 @@ def step_of(folder: Path, *, step: int | None, first: bool = False, chosen: bool
         raise BadInput([Finding("options", "--step, --first, --chosen", "several of them", "one at most")])
     if step is not None or first:
         return step or 0
-    summary = folder / _SUMMARY
+    from unitymas.controller.folder import SUMMARY  # loads pyarrow: not for `--help`
+
+    summary = folder / SUMMARY
     if summary.exists():
         return int(json.loads(summary.read_text("utf-8"))["chosen_step"])
     if chosen:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
+from pathlib import Path
 from typing import cast
 
 from unitymas.api import shapes
@@ -20,11 +21,13 @@ from unitymas.controller.rounds import Rounds
 from unitymas.credit import rows
 from unitymas.data import Sources, read_corpus
 from unitymas.expr.cel import Environment, Program
-from unitymas.models import Backend, build_groups
 from unitymas.rewards import ProcessPool, RewardProgram, compile_rewards, score, visit_record
 from unitymas.tools import build_tools
 from unitymas.workflow import Workflow, prepare, seen_by_rewards
 from unitymas.workflow.play import Code
+
+Build = Callable[[Project, Callable[[str], Path]], Awaitable[Mapping[str, ModelGroup]]]
+"""From a project, and where its sources are by name, to its model groups, ready to serve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,7 @@ class Assembly:
 
     def desk(self, *, greedy: bool = False) -> Desk:
         """A way to models and tools; `greedy`: every call at temperature 0."""
-        return Desk(self.groups, self.tools, self.rounds, self.project.run.spec.limits.call_s, greedy)
+        return Desk(self.groups, self.tools, self.rounds, greedy)
 
     async def score(self, trajectory: Trajectory) -> None:
         """Give a trajectory its metrics, its visits their rewards."""
@@ -87,9 +90,7 @@ class Assembly:
         return program.evaluate({"visit": visit_record(visit)})
 
 
-async def assemble(
-    project: Project, sources: Sources, stack: AsyncExitStack, *, backend: Backend, ray_address: str | None
-) -> Assembly:
+async def assemble(project: Project, sources: Sources, stack: AsyncExitStack, *, build: Build) -> Assembly:
     """Build everything that a run needs; what must be closed is left on the stack.
 
     Raises BadInput before any model is loaded when something is wrong.
@@ -98,7 +99,7 @@ async def assemble(
     pool = ProcessPool(python_paths=[str(path) for path in sources.python_paths()])
     stack.push_async_callback(pool.close)
     groups: dict[str, ModelGroup] = {}
-    rounds = Rounds(groups)
+    rounds = Rounds(groups, spec.limits.call_s)
     workers = BusyWorkers(pool, rounds)
     tools = build_tools(
         project.workflow.spec,
@@ -116,7 +117,7 @@ async def assemble(
     )
     rewards, findings = compile_rewards(project.reward.spec, **seen_by_rewards(workflow.compiled))
     findings.raise_if_any()
-    groups.update(await build_groups(project, sources.path, backend=backend, ray_address=ray_address))
+    groups.update(await build(project, sources.path))
     for group in groups.values():
         stack.push_async_callback(group.close)
     return Assembly(project, workflow, rewards, groups, tools, rounds, workers)

@@ -12,9 +12,10 @@ import os
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any, cast
 
 import structlog
 
@@ -99,8 +100,9 @@ class Barrier:
             flush(path)
             if path.is_file():
                 files[path.relative_to(part).as_posix()] = _digest(path)
-        whole = Manifest(manifest.step, manifest.digest, manifest.seed, manifest.best, manifest.dev_due, files)
-        (part / MANIFEST).write_text(json.dumps(asdict(whole), indent=2), "utf-8")
+        content = asdict(replace(manifest, files=files))
+        sealed = {"manifest": content, "seal": _seal_of(content)}
+        (part / MANIFEST).write_text(json.dumps(sealed, indent=2), "utf-8")
         flush(part / MANIFEST)
         flush(part)
 
@@ -125,12 +127,22 @@ class Barrier:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The manifest of a checkpoint's folder."""
-    return Manifest(**json.loads((path / MANIFEST).read_text("utf-8")))
+    """The manifest of a checkpoint's folder. Raises OSError, and ValueError when it is not what was written."""
+    read: object = json.loads((path / MANIFEST).read_text("utf-8"))
+    match read:
+        case {"manifest": dict() as content, "seal": str(seal)} if seal == _seal_of(cast("dict[str, Any]", content)):
+            return Manifest(**cast("dict[str, Any]", content))
+        case _:
+            raise ValueError(f"{MANIFEST} is not what was written")
 
 
 def _step_of(path: Path) -> int:
     return int(path.name.rpartition("-")[2])
+
+
+def _seal_of(content: Mapping[str, object]) -> str:
+    """Digest of a manifest: the one file that no other one holds the digest of."""
+    return blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def _digest(path: Path) -> str:
@@ -145,7 +157,7 @@ def _broken(path: Path) -> str:
     """Why a checkpoint is not whole; empty when it is."""
     try:
         manifest = read_manifest(path)
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError) as error:
         return f"no readable manifest: {error}"
     for name, digest in manifest.files.items():
         if not (path / name).is_file():

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from unitymas.api.errors import Infrastructure
 from unitymas.api.ports import ModelGroup, Streams, Tool, ToolAnswer
 from unitymas.api.records import Request
 from unitymas.controller.rounds import Rounds
@@ -20,7 +19,6 @@ class Desk:
     groups: Mapping[str, ModelGroup]
     tools: Mapping[str, Tool]
     rounds: Rounds
-    call_s: float
     greedy: bool = False
     """Evaluation of this kind asks every call at temperature 0."""
     _started_s: float = field(default_factory=lambda: asyncio.get_running_loop().time())
@@ -37,11 +35,7 @@ class Desk:
             request = replace(request, sampling=replace(request.sampling, temperature=0.0))
         if isinstance(group, Streams):
             with self.rounds.busy():
-                try:
-                    async with asyncio.timeout(self.call_s):
-                        reply = await group.answer(request)
-                except TimeoutError as error:
-                    raise Infrastructure(f"model {model}", f"no answer within {self.call_s:g}s") from error
+                reply = await group.answer(request)
         else:
             reply = await self.rounds.ask(model, request)
         return Answered(reply, started, self.now())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from hashlib import blake2b
 from io import StringIO
 from pathlib import Path
@@ -11,7 +12,7 @@ from ruamel.yaml import YAML
 
 from unitymas.api.errors import BadInput, Finding
 from unitymas.api.resources import ModelMapping, MultiAgentWorkflow, Project, Resource, RewardSpec, TrainingRun
-from unitymas.controller.store import Store
+from unitymas.controller.store import Store, aside
 
 RESOURCES, SUMMARY = "resources.yaml", "summary.json"
 _LATER_CHANGES = ("suspend", "cancel", "cleanup", "runPolicy")
@@ -51,8 +52,8 @@ def digest(project: Project) -> str:
     return blake2b(repr((spec, others)).encode(), digest_size=16).hexdigest()
 
 
-def create(folder: Path, project: Project) -> Store:
-    """A new run's folder. Raises BadInput when a run is there already."""
+def require_new(folder: Path) -> None:
+    """Raises BadInput when a run is there already."""
     if (folder / RESOURCES).exists():
         raise BadInput(
             [
@@ -65,9 +66,21 @@ def create(folder: Path, project: Project) -> Store:
                 )
             ]
         )
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / RESOURCES).write_text(snapshot(project), "utf-8")
+
+
+def create(folder: Path, project: Project) -> Store:
+    """A new run's folder. Raises BadInput when a run is there already, Infrastructure when it cannot be written."""
+    require_new(folder)
+    with aside(folder / RESOURCES) as part:
+        part.write_text(snapshot(project), "utf-8")
     return Store(folder)
+
+
+def discard(folder: Path) -> None:
+    """Take back what `create` made."""
+    (folder / RESOURCES).unlink(missing_ok=True)
+    with suppress(OSError):  # somebody else's files are in it
+        folder.rmdir()
 
 
 def reopen(folder: Path) -> tuple[Store, Project]:

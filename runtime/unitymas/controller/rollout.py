@@ -59,16 +59,17 @@ class Rollout:
 
     async def one(self, wanted: Wanted) -> Trajectory:
         """Run one trajectory, again after an infrastructure failure, and reward it."""
-        for _ in range(self.limits.retries + 1):
-            trajectory = Trajectory(wanted.task, wanted.step, wanted.rollout, wanted.phase)
-            await self._play(trajectory)
+        trajectory = await self._played(wanted)
+        for _ in range(self.limits.retries):
             if trajectory.failure is not Failure.INFRASTRUCTURE:
                 break
+            trajectory = await self._played(wanted)
         if trajectory.failure is None or counted(trajectory, self.limits):
             await self._reward(trajectory)
         return trajectory
 
-    async def _play(self, trajectory: Trajectory) -> None:
+    async def _played(self, wanted: Wanted) -> Trajectory:
+        trajectory = Trajectory(wanted.task, wanted.step, wanted.rollout, wanted.phase)
         limit_s = self.limits.trajectory_s
         try:
             async with asyncio.timeout(limit_s):
@@ -79,6 +80,7 @@ class Rollout:
             self._late(trajectory, str(late))
         except TimeoutError:
             self._late(trajectory, f"not finished within limits.trajectory, {limit_s:g}s")
+        return trajectory
 
     async def _reward(self, trajectory: Trajectory) -> None:
         """Where a metric is late there are no rewards: what counts as it stands counts 0."""

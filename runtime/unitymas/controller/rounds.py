@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from unitymas.api.errors import Failed, Infrastructure, UnityMASError
+from unitymas.api.errors import Author, Failed, Infrastructure, UnityMASError, boundary
 from unitymas.api.ports import ModelGroup
 from unitymas.api.records import Order, Reply, Request
 
@@ -58,6 +58,8 @@ class Rounds:
     """Collects requests, and asks the model groups when nothing else can advance."""
 
     groups: Mapping[str, ModelGroup]
+    call_s: float = 60.0
+    """A batch may take as long as if its calls, each of at most this, came one after another."""
     _waiting: list[_Waiting] = field(default_factory=list[_Waiting])
     _asking: list[_Waiting] = field(default_factory=list[_Waiting])
     _busy: int = 0
@@ -119,7 +121,12 @@ class Rounds:
     async def _batch(self, model: str, batch: list[_Waiting]) -> list[tuple[_Waiting, Reply | UnityMASError]]:
         group = self.groups[model]
         try:
-            replies = await group.generate([waiting.request for waiting in batch])
+            async with asyncio.timeout(self.call_s * len(batch)):
+                async with boundary(Author, f"model {model}"):  # else what nobody foresaw would end the rounds unheard
+                    replies = await group.generate([waiting.request for waiting in batch])
+        except TimeoutError:
+            late = Infrastructure(f"model {model}", f"{len(batch)} calls took longer than {self.call_s:g}s each")
+            return [(waiting, late) for waiting in batch]
         except UnityMASError as error:
             return [(waiting, error) for waiting in batch]
         return list(zip(batch, replies, strict=True))

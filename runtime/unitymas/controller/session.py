@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeVar
@@ -16,16 +18,17 @@ from unitymas.api.errors import BadInput, Finding
 from unitymas.api.ports import Trains
 from unitymas.api.resources import Project
 from unitymas.controller import folder as run_folder
-from unitymas.controller.assemble import Assembly, assemble
+from unitymas.controller.assemble import Assembly, Build, assemble
 from unitymas.controller.barrier import Barrier
 from unitymas.controller.evaluate import Estimate
-from unitymas.controller.loop import Loop, Stop
+from unitymas.controller.loop import Loop
 from unitymas.controller.report import EvaluationReport, Observer
 from unitymas.controller.rounds import IdleLoop
 from unitymas.controller.schedule import Pool
+from unitymas.controller.stop import Stop
 from unitymas.controller.store import Store
 from unitymas.data import Sources, read_rows
-from unitymas.models import Backend
+from unitymas.models import Backend, build_groups
 
 Result = TypeVar("Result")
 CHECKPOINTS = "checkpoints"
@@ -83,35 +86,35 @@ async def train(
 ) -> Summary:
     """Train a run from its start, or (`resume`) from its last checkpoint, to its end.
 
-    Raises BadInput before anything is loaded when something is wrong; Stopped when the user stops it.
+    A run that has ended is not run again: its summary is returned. Raises BadInput before anything is loaded when
+    something is wrong; Stopped when the user stops it.
     """
     started = perf_counter()
+    if resume and (finished := _finished(folder, project)) is not None:
+        return finished
     sources = Sources(project.run.spec, Path(project.folder))
     pools = read_pools(project, sources)
-    store = _store(folder, project, resume=resume)
-    async with _open(project, sources, backend, ray_address) as assembly:
-        loop = Loop(
-            spec=project.run.spec,
-            digest=run_folder.digest(project),
-            assembly=assembly,
-            pools=pools,
-            store=store,
-            barrier=_barrier(project, sources, folder),
-            observer=observer,
-            stop=stop,
-        )
-        reports = await loop.run()
-        chosen = int(reports[-1].step) if reports else project.run.spec.schedule.steps
-        summary = Summary(
-            run=project.run.name,
-            folder=folder,
-            steps=project.run.spec.schedule.steps,
-            chosen_step=chosen,
-            first=reports[0].scores if reports else {},
-            chosen=reports[-1].scores if reports else {},
-            seconds=perf_counter() - started,
-            train_cpu_s=loop.train_cpu_s,
-        )
+    barrier = _barrier(project, sources, folder)
+    store = Store(folder) if resume else _new(folder, project, barrier)
+    try:
+        async with opened(project, sources, _builder(backend, ray_address)) as assembly:
+            loop = Loop(
+                spec=project.run.spec,
+                digest=run_folder.digest(project),
+                assembly=assembly,
+                pools=pools,
+                store=store,
+                barrier=barrier,
+                observer=observer,
+                stop=stop,
+                started_s=started,
+            )
+            reports = await loop.run()
+    except BadInput:
+        if not resume:
+            run_folder.discard(folder)  # nothing has been run: mended, it may start here
+        raise
+    summary = _summary(project, folder, reports, seconds=perf_counter() - started, train_cpu_s=loop.train_cpu_s)
     store.write_json(run_folder.SUMMARY, {**asdict(summary), "folder": str(folder)})
     return summary
 
@@ -134,7 +137,7 @@ async def evaluate(
         raise BadInput([Finding("data", f"spec.data.{split}", "no rows", "a split to evaluate on")])
     barrier = _barrier(project, sources, folder)
     path, found = _checkpoint(barrier, step)
-    async with _open(project, sources, backend, None) as assembly:
+    async with opened(project, sources, _builder(backend, None)) as assembly:
         for name, group in sorted(assembly.groups.items()):
             if isinstance(group, Trains):
                 await group.load(path / name, version=found)
@@ -156,7 +159,7 @@ async def export(project: Project, *, folder: Path, to: Path, step: int | None) 
     sources = Sources(project.run.spec, Path(project.folder))
     path, found = _checkpoint(_barrier(project, sources, folder), step)
     folders: dict[str, Path] = {}
-    async with _open(project, sources, "local", None) as assembly:
+    async with opened(project, sources, _builder("local", None)) as assembly:
         for name, group in sorted(assembly.groups.items()):
             if isinstance(group, Trains):
                 folders[name] = to / name
@@ -187,12 +190,10 @@ def read_pools(project: Project, sources: Sources) -> dict[str, Sequence[Pool]]:
 
 
 @asynccontextmanager
-async def _open(
-    project: Project, sources: Sources, backend: Backend, ray_address: str | None
-) -> AsyncGenerator[Assembly]:
+async def opened(project: Project, sources: Sources, build: Build) -> AsyncGenerator[Assembly]:
     """An assembly with its rounds running; everything is closed at the end, whatever happens."""
     async with AsyncExitStack() as stack:
-        assembly = await assemble(project, sources, stack, backend=backend, ray_address=ray_address)
+        assembly = await assemble(project, sources, stack, build=build)
         serving = asyncio.create_task(assembly.rounds.serve())
         try:
             yield assembly
@@ -202,23 +203,51 @@ async def _open(
                 await serving
 
 
-def _store(folder: Path, project: Project, *, resume: bool) -> Store:
-    if not resume:
-        return run_folder.create(folder, project)
-    store, before = run_folder.reopen(folder)
+def _builder(backend: Backend, ray_address: str | None) -> Build:
+    return partial(build_groups, backend=backend, ray_address=ray_address)
+
+
+def _summary(
+    project: Project, folder: Path, reports: Sequence[EvaluationReport], *, seconds: float, train_cpu_s: float
+) -> Summary:
+    steps = project.run.spec.schedule.steps
+    return Summary(
+        run=project.run.name,
+        folder=folder,
+        steps=steps,
+        chosen_step=reports[-1].step if reports else steps,
+        first=reports[0].scores if reports else {},
+        chosen=reports[-1].scores if reports else {},
+        seconds=seconds,
+        train_cpu_s=train_cpu_s,
+    )
+
+
+def _new(folder: Path, project: Project, barrier: Barrier) -> Store:
+    """A new run's folder. Raises BadInput when a run is there already, or checkpoints are where its own would be."""
+    run_folder.require_new(folder)
+    if steps := barrier.steps():
+        found = f"checkpoints of a run before, of steps {', '.join(map(str, steps))}"
+        right = "none: a new run starts from the models' first weights"
+        hint = "resume that run, remove them, or give the run another name"
+        raise BadInput([Finding("checkpoint", str(barrier.folder), found, right, hint)])
+    return run_folder.create(folder, project)
+
+
+def _finished(folder: Path, project: Project) -> Summary | None:
+    """The summary of a run that has ended. Raises BadInput where the run was started with other resources."""
+    _, before = run_folder.reopen(folder)
     if run_folder.digest(before) != run_folder.digest(project):
-        raise BadInput(
-            [
-                Finding(
-                    "resume",
-                    str(folder),
-                    found="resources that have changed since the run started",
-                    expected="those of its resources.yaml",
-                    hint="start a new run in another folder",
-                )
-            ]
-        )
-    return store
+        found, right = "resources that have changed since the run started", "those of its resources.yaml"
+        raise BadInput([Finding("resume", str(folder), found, right, "start a new run in another folder")])
+    path = folder / run_folder.SUMMARY
+    if not path.exists():
+        return None
+    written: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    parts = ("first", "chosen")
+    scores = {part: {name: Estimate(**found) for name, found in written[part].items()} for part in parts}
+    read: dict[str, Any] = {**written, **scores, "folder": folder}
+    return Summary(**read)
 
 
 def _barrier(project: Project, sources: Sources, folder: Path) -> Barrier:

@@ -6,9 +6,10 @@ Files are written aside and renamed, so a reader never sees half of one.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,10 +72,13 @@ SCHEMA = pa.schema(
 
 @contextmanager
 def aside(path: Path) -> Generator[Path]:
-    """A path to write to, which becomes `path` at the end: durable, whole, or not there at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """A path to write to, which becomes `path` at the end: durable, whole, or not there at all.
+
+    Raises Infrastructure when the disk does not take it.
+    """
     part = path.with_name(f".{path.name}.part")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         yield part
         flush(part)
         os.replace(part, path)
@@ -82,7 +86,8 @@ def aside(path: Path) -> Generator[Path]:
     except OSError as error:
         raise Infrastructure(f"run folder {path.parent}", f"{path.name} could not be written: {error}") from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # it is not there, or its folder is not
+            part.unlink()
 
 
 def flush(path: Path) -> None:
@@ -143,6 +148,10 @@ def _json(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
+def _endless(value: object) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
+
+
 @dataclass(frozen=True, slots=True)
 class Store:
     """A run's folder."""
@@ -160,10 +169,11 @@ class Store:
             pq.write_table(table(trajectories), part, compression="zstd")
 
     def metrics(self, record: Mapping[str, object]) -> None:
-        """Append one record."""
+        """Append one record; a number that is not finite becomes null, which JSON has. Raises Infrastructure."""
+        written = {name: None if _endless(value) else value for name, value in record.items()}
         try:
             with self.metrics_path.open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps(record) + "\n")
+                lines.write(json.dumps(written) + "\n")
         except OSError as error:
             raise Infrastructure(f"run folder {self.folder}", f"metrics could not be written: {error}") from error
 
@@ -180,14 +190,18 @@ class Store:
         return records
 
     def rewind(self, step: int, *, again: bool = False) -> None:
-        """Forget what was recorded beyond a step, and (`again`) its evaluations: the resumed run records it again."""
-        kept = [
-            record
-            for record in self.read_metrics()
-            if (int(str(record["step"])), again and record["phase"] != "train") <= (step, False)
-        ]
+        """Forget what the resumed run records again: beyond a step, on test, and (`again`) the step's evaluations."""
+
+        def kept(phase: str, of: int) -> bool:
+            return not phase.startswith("test") and (of, again and phase != "train") <= (step, False)
+
+        records = [record for record in self.read_metrics() if kept(str(record["phase"]), int(str(record["step"])))]
         with aside(self.metrics_path) as part:
-            part.write_text("".join(json.dumps(record) + "\n" for record in kept), "utf-8")
+            part.write_text("".join(json.dumps(record) + "\n" for record in records), "utf-8")
+        for path in self.folder.glob("trajectories/*"):
+            name, _, number = path.stem.rpartition("-")
+            if path.suffix == ".part" or not kept("train" if name == "step" else name, int(number)):
+                path.unlink()
 
     def write_json(self, name: str, value: object) -> None:
         """Write one JSON document."""

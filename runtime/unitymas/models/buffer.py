@@ -53,12 +53,11 @@ class TokenBuffer:
         return len(self._samples)
 
     def put(self, call: str, sample: Sample) -> None:
-        """Keep one call's tokens. Raises ValueError when the call has been put before."""
-        if call in self._samples:
-            raise ValueError(f"call {call} is in the token buffer already; a call is generated once a step")
+        """Keep one call's tokens. A trajectory tried again asks its calls again: the newest sample stays."""
+        before = self._samples.get(call)
         self._samples[call] = sample
-        self.tokens += sample.tokens
-        self.nbytes += sample.nbytes
+        self.tokens += sample.tokens - (before.tokens if before else 0)
+        self.nbytes += sample.nbytes - (before.nbytes if before else 0)
 
     def take(self, calls: Iterable[str]) -> list[Sample]:
         """The tokens of these calls, in their order; they stay until `forget`. Raises KeyError for an unknown call."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import psutil
 
 from unitymas.api.algorithm import Algorithm
-from unitymas.api.errors import Author
+from unitymas.api.errors import Author, BadInput, Finding
 from unitymas.api.mapping import Model
 from unitymas.api.names import ENGINES, load
 from unitymas.api.ports import Update
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 UNTEMPERED = 1.0
 """The temperature at which a greedy call's log-probabilities are those of the model."""
+
+DTYPES = {"fp32": "float32", "bf16": "bfloat16"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +57,19 @@ class GroupSpec:
 class GroupCore:
     """A point of the star: text, ids and numbers go in and out; token ids and tensors stay here.
 
-    Every method blocks; one thread calls them. Raises ValueError and OSError when the folder cannot be used.
+    Every method blocks; one thread calls them. Raises BadInput when the folder cannot be used.
     """
 
     def __init__(self, spec: GroupSpec) -> None:
         hush()
         self._spec = spec
-        self._tokens = Tokens.open(spec.path, model=spec.model.name)
+        try:
+            self._tokens = Tokens.open(spec.path, model=spec.model.name)
+            self._context = spec.model.context or _longest(spec.path)
+            self._engine = _engine(spec, self._tokens)
+        except (OSError, ValueError) as caught:
+            raise BadInput([_unusable(spec, caught)]) from caught
         self._trainer = _trainer(spec) if spec.trained else None
-        self._engine = _engine(spec, self._tokens)
-        self._context = spec.model.context or _longest(spec.path)
         self._buffer = TokenBuffer()
         self._temperatures: dict[str, float] = {}
         self._version = 0
@@ -90,7 +95,7 @@ class GroupCore:
         values = trainer.values if trainer.critic is not None else None
         found = lesson(rows, held, self._spec.algorithm, values=values)
         metrics = {**found.metrics, **trainer.update(found.rows, step=step)}
-        if trainer.critic is not None:
+        if trainer.critic is not None and found.rows:
             metrics |= trainer.criticise(found.rows, found.values, found.returns, step=step)
         return Update(metrics)
 
@@ -180,7 +185,22 @@ def _trainer(spec: GroupSpec) -> PolicyTrainer:
 
 
 def _engine(spec: GroupSpec, tokens: Tokens) -> Engine:
-    return cast(Any, load(ENGINES, spec.engine))(spec.path, tokens)
+    import torch
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return cast(Any, load(ENGINES, spec.engine))(
+        spec.path, tokens, dtype=DTYPES[spec.placement.precision], device=device
+    )
+
+
+def _unusable(spec: GroupSpec, caught: Exception) -> Finding:
+    return Finding(
+        "no-model",
+        f"spec.models[{spec.model.name}].source",
+        found=f"{spec.path}: {caught}",
+        expected="a Hugging Face folder of a causal language model: config.json, safetensors, a fast tokenizer",
+        kind="ModelMapping",
+    )
 
 
 def _longest(path: Path) -> int:

@@ -40,6 +40,8 @@ def lesson(rows: Sequence[Row], held: Held, algorithm: Algorithm, *, values: Val
 
     Raises ValueError for a reward that is not finite.
     """
+    if not any(row.calls for row in rows):
+        return Lesson([], {})
     tokens = [sum(held[call][0].output.size for call in row.calls) for row in rows]
     if values is not None:
         return _of_tokens(rows, held, loss_weights(rows, tokens, algorithm), algorithm, values)

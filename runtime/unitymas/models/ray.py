@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 OBJECT_STORE_BYTES = 200_000_000
 """Of an embedded cluster: requests and replies are text."""
+GPU = "nvidia.com/gpu"
+"""What a placement's `perNode` asks for where its workers have CUDA; this process need not."""
 
 
 class Cluster:
@@ -73,7 +75,8 @@ class RayLink:
         """Start the worker and build the core in it. Raises what GroupCore raises; Infrastructure when Ray broke."""
         cluster.join()
         try:
-            placed = await asyncio.to_thread(_placed, f"{run}-{spec.model.name}-")
+            cuda = float(spec.placement.per_node.get(GPU, 0)) > 0
+            placed = await asyncio.to_thread(_placed, f"{run}-{spec.model.name}-", cuda=cuda)
         except BaseException:
             cluster.leave()
             raise
@@ -107,13 +110,10 @@ class RayLink:
             raise Infrastructure(where, f"its Ray worker broke: {type(caught).__name__}: {caught}") from caught
 
 
-def _placed(name: str) -> Placed:
-    import torch
-
+def _placed(name: str, *, cuda: bool) -> Placed:
     from unitymas.models.quiet import quiet
     from unitymas.models.verl.environment import set_environment
 
-    cuda = torch.cuda.is_available()
     set_environment(cuda=cuda)  # before the first import of verl
     with quiet():
         from unitymas.models.verl.actors import Placed

@@ -23,7 +23,7 @@ class Agent:
         """The same role under a node's name of its own."""
         return Agent(self.context, self.player, node, self.task)
 
-    def __call__(self, **values: object) -> Coroutine[Any, Any, Value]:
+    def __call__(self, /, **values: object) -> Coroutine[Any, Any, Value]:
         """Play the role. The visit is keyed now, when the call is made."""
         return self.context.play(self.player, self.context.visit(self.node), {"task": self.task, **values})
 
@@ -40,32 +40,36 @@ class BoundTool:
         """The same tool under a node's name of its own."""
         return BoundTool(self.context, self.tool, node)
 
-    def __call__(self, **arguments: object) -> Coroutine[Any, Any, Value]:
+    def __call__(self, /, **arguments: object) -> Coroutine[Any, Any, Value]:
         """Call the tool. The visit is keyed now, when the call is made."""
         return self.context.use(self.tool, self.context.visit(self.node), arguments)
 
 
 class Agents:
-    """The roles, as attributes."""
+    """The roles, as attributes; by `agents["name"]` also where Python has that name itself."""
 
     def __init__(self, context: Context, task: Mapping[str, object]) -> None:
-        self._agents = {name: Agent(context, player, name, task) for name, player in context.team.items()}
+        self.__agents = {name: Agent(context, player, name, task) for name, player in context.team.items()}
+
+    def __getitem__(self, name: str) -> Agent:
+        return self.__agents[name]
 
     def __getattr__(self, name: str) -> Agent:
-        try:
-            return self._agents[name]
-        except KeyError:
-            raise AttributeError(f"no role `{name}`; there are {', '.join(self._agents)}") from None
+        if name not in self.__agents:
+            raise AttributeError(f"no role `{name}`; there are {', '.join(self.__agents)}")
+        return self.__agents[name]
 
 
 class Tools:
-    """The tools, as attributes."""
+    """The tools, as attributes; by `tools["name"]` also where Python has that name itself."""
 
     def __init__(self, context: Context, names: Sequence[str]) -> None:
-        self._tools = {name: BoundTool(context, name, name) for name in names}
+        self.__tools = {name: BoundTool(context, name, name) for name in names}
+
+    def __getitem__(self, name: str) -> BoundTool:
+        return self.__tools[name]
 
     def __getattr__(self, name: str) -> BoundTool:
-        try:
-            return self._tools[name]
-        except KeyError:
-            raise AttributeError(f"no tool `{name}`; there are {', '.join(self._tools) or 'none'}") from None
+        if name not in self.__tools:
+            raise AttributeError(f"no tool `{name}`; there are {', '.join(self.__tools) or 'none'}")
+        return self.__tools[name]

@@ -13,11 +13,12 @@ from unitymas.api import shapes
 from unitymas.api.errors import Findings
 from unitymas.api.shapes import ListOf, Record, Shape, ShapeError
 from unitymas.api.workflow import LEVELS, Node, WorkflowSpec
-from unitymas.expr.cel import Program, names
+from unitymas.expr.cel import Program
 from unitymas.expr.errors import ExpressionError, did_you_mean
 from unitymas.expr.scope import Scope
 from unitymas.workflow.compiled import Compiled, Seen, Step, seen_by_rewards
 from unitymas.workflow.declared import all_nodes, check_names, check_privileged, shapes_of_input, stores
+from unitymas.workflow.fence import Fence
 from unitymas.workflow.values import NodeShape, node_shape
 
 __all__ = ["Compiled", "Seen", "Step", "compile_workflow", "seen_by_rewards"]
@@ -43,15 +44,17 @@ class _Compiler:
     state: Mapping[str, Shape]
     hidden: Mapping[str, Shape]
     visible: Mapping[str, Shape]
-    secret: frozenset[str]
-    """Names of the privileged nodes."""
+    fence: Fence
     privileged: dict[str, Shape] = field(default_factory=dict[str, Shape])
     visits: dict[str, Record] = field(default_factory=dict[str, Record])
     empty: dict[str, object] = field(default_factory=dict[str, object])
 
     def expression(self, text: str | None, path: str, scope: Scope, want: str = "") -> Program | None:
         """The program, or a finding."""
-        if text is None or self._reads_too_much(text, path, scope):
+        if text is None:
+            return None
+        if wrong := list(self.fence.broken(text, path, scope)):
+            self.findings.items += wrong
             return None
         try:
             program = scope.compile(text)
@@ -63,28 +66,6 @@ class _Compiler:
                 "expression", path, found=f"`{text}`, which is {shapes.notation(program.shape)}", expected=want
             )
         return program
-
-    def _reads_too_much(self, text: str, path: str, scope: Scope) -> bool:
-        """Hidden fields; or all nodes at once, privileged ones among them."""
-        task = scope.variables.get("task")
-        try:
-            paths = names(text)
-        except ExpressionError:
-            return False  # told by the compilation, better
-        if ("nodes",) in paths:
-            self.findings.add("expression", path, found="`nodes`, all at once", expected="a node, such as `nodes.a`")
-            return True
-        read = sorted(name[1] for name in paths if name[0] == "task" and len(name) > 1)
-        leaks = [name for name in read if name in self.hidden and isinstance(task, Record) and task.get(name) is None]
-        for name in leaks:
-            self.findings.add(
-                "hidden-field",
-                path,
-                found=f"`task.{name}`, a hidden field",
-                expected="visible fields: " + ", ".join(self.visible),
-                hint="only rewards and nodes with privileged: true read hidden fields",
-            )
-        return bool(leaks)
 
     def sequence(self, nodes: Sequence[Node], scope: Scope, frame: _Frame, *, apart: bool) -> tuple[list[Step], Scope]:
         """Compile nodes that follow each other, or (`apart`) that do not see each other."""
@@ -109,7 +90,7 @@ class _Compiler:
 
     def _seen(self, scope: Scope, name: str, shape: NodeShape) -> Scope:
         for child, value in shape.exposed.items():
-            if child not in self.secret:
+            if child not in self.fence.secret:
                 scope = scope.with_node(child, value)
         return scope.with_node(name, shape.value)
 
@@ -123,6 +104,8 @@ class _Compiler:
         path = frame.path
         when = self.expression(node.when, f"{path}.when", scope, BOOLEAN)
         items, inner = self._items(node, path, scope)
+        if node.loop is not None:  # inside, the last turn's values are seen too, empty in the first turn
+            inner = self._seen(inner, node.name, shape)
         loops = frame.loops + (1 if node.loop is not None else 0)
         apart = node.parallel or (node.for_each is not None and node.for_each.parallel)
         body = replace(
@@ -135,8 +118,7 @@ class _Compiler:
         switch = self.expression(node.switch, f"{path}.switch", inner, TEXT)
         children: list[Step] = []
         if node.nodes:
-            first = self._last_turn(node, inner) if loops else inner
-            children, _ = self.sequence(node.nodes, first, body, apart=node.parallel or node.switch is not None)
+            children, _ = self.sequence(node.nodes, inner, body, apart=node.parallel or node.switch is not None)
             self._switch_has_default(node, path)
         arguments = self._arguments(node, path, inner)
         after = self._seen(scope, node.name, shape)
@@ -189,14 +171,6 @@ class _Compiler:
         program = self.expression(each.items, f"{path}.forEach.items", scope, LIST)
         item = program.shape.item if program is not None and isinstance(program.shape, ListOf) else shapes.ANY
         return program, scope.with_variable(each.as_, item)
-
-    def _last_turn(self, node: Node, scope: Scope) -> Scope:
-        # Inside a loop a node also sees the last turn's later nodes, empty in the first turn.
-        for child in node.nodes or ():
-            shape = node_shape(self.spec, child)
-            if not child.privileged:
-                scope = self._seen(scope, child.name, shape)
-        return scope
 
     def _switch_has_default(self, node: Node, path: str) -> None:
         if node.switch is not None and "default" not in {child.name for child in node.nodes or ()}:
@@ -275,8 +249,7 @@ def compile_workflow(spec: WorkflowSpec) -> tuple[Compiled, Findings]:
     """Every expression compiled against its scope, with everything found wrong. Paths start at `spec`."""
     findings = Findings()
     visible, hidden, state = shapes_of_input(spec, findings)
-    secret = frozenset(node.name for node, _ in all_nodes(spec.nodes or ()) if node.privileged)
-    compiler = _Compiler(spec, findings, state, hidden, visible, secret)
+    compiler = _Compiler(spec, findings, state, hidden, visible, Fence.of(spec))
     scope = Scope().with_variable("task", Record(tuple(visible.items())))
     scope = scope.with_variable("state", Record(tuple(state.items())))
     scope = scope.with_variable("nodes", Record(()))

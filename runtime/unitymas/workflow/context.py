@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from unitymas.api.errors import Author, Failed, Failure
 from unitymas.api.ports import ToolAnswer
 from unitymas.api.records import Call, CallId, Message, Reply, Request, Trajectory, Visit
 from unitymas.expr.errors import EvaluationError
 from unitymas.workflow.keys import Place, seed_of
-from unitymas.workflow.structure import claim
+from unitymas.workflow.structure import here
 from unitymas.workflow.team import Player
 
 
@@ -61,22 +62,38 @@ class Context:
     dispatch: Dispatch
     run_seed: int
     most_calls: int
-    root: Place = field(default_factory=Place)
+    open: dict[str, Place] = field(default_factory=dict[str, Place])
+    """Where the visits stand that were made and have not ended, by key."""
     calls: int = 0
+    _tasks: set[asyncio.Task[object]] = field(default_factory=set["asyncio.Task[object]"])
+    """Those that visits run in now."""
+    _closed: bool = False
+
+    async def close(self) -> None:
+        """The trajectory has ended: whatever of it still runs is cancelled."""
+        self._closed = True
+        left = self._tasks - {cast("asyncio.Task[object]", asyncio.current_task())}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
     def visit(self, node: str) -> Visit:
         """A new record, keyed now."""
-        place, key, order = claim(node)
-        visit = Visit(key, node, order, place.follow(key), turns=place.turns, items=place.items)
+        if self._closed:
+            raise asyncio.CancelledError(f"visit {node} of a trajectory that has ended")
+        place = here()
+        key, order = place.claim(node)
+        visit = Visit(key, node, order, (), turns=place.turns, items=place.items)
+        place.follow(visit)
+        self.open[key] = place
         self.trajectory.visits.append(visit)
         return visit
 
     async def play(self, player: Player, visit: Visit, values: Mapping[str, object]) -> Value:
         """Play a role: render, generate, parse, check, record."""
         visit.role, visit.model = player.role.name, player.model
-        visit.started_s = self.dispatch.now()
         seen = {"turn": visit.turn, "index": visit.index, "fresh": True, **values}
-        with recorded(visit, self.dispatch):
+        with self._recorded(visit):
             request = self._request(player, visit, _rendered(player, seen))
             answered = await self.dispatch.generate(player.model, request)
             visit.text = answered.reply.text
@@ -89,13 +106,31 @@ class Context:
     async def use(self, tool: str, visit: Visit, arguments: Mapping[str, object]) -> Value:
         """Call a tool and record it."""
         visit.tool = tool
-        visit.started_s = self.dispatch.now()
-        with recorded(visit, self.dispatch):
+        with self._recorded(visit):
             answer = await self.dispatch.call_tool(tool, arguments)
         visit.value = {**answer.value, "ok": answer.ok, "ran": True}
         if not answer.ok:
             visit.failure, visit.error = Failure.POLICY, answer.error
         return Value(visit.value)
+
+    @contextmanager
+    def _recorded(self, visit: Visit) -> Generator[None]:
+        """The visit has begun, and ends inside: its times and whatever fails are kept on it."""
+        place = self.open[visit.key]
+        place.begun = True
+        task = cast("asyncio.Task[object]", asyncio.current_task())
+        self._tasks.add(task)
+        visit.started_s = self.dispatch.now()
+        try:
+            yield
+        except Failed as failed:
+            visit.failure, visit.error = failed.failure, str(failed)
+            raise
+        finally:
+            visit.ended_s = self.dispatch.now()
+            place.running -= 1
+            self._tasks.discard(task)
+            del self.open[visit.key]
 
     def _request(self, player: Player, visit: Visit, messages: tuple[Message, ...]) -> Request:
         visit.prompt = "\n\n".join(message.text for message in messages)
@@ -127,18 +162,6 @@ async def _read(player: Player, text: str, seen: Mapping[str, object]) -> tuple[
         return await player.read(text, seen)
     except EvaluationError as error:
         raise Author(f"output check of role {player.role.name}", str(error)) from error
-
-
-@contextmanager
-def recorded(visit: Visit, dispatch: Dispatch) -> Generator[None]:
-    """Whatever fails inside is kept on the visit, with the time."""
-    try:
-        yield
-    except Failed as failed:
-        visit.failure, visit.error = failed.failure, str(failed)
-        raise
-    finally:
-        visit.ended_s = dispatch.now()
 
 
 def _call(key: str, model: str, answered: Answered) -> Call:

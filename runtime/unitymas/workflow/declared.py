@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from unitymas.api import shapes
 from unitymas.api.errors import Findings
@@ -14,22 +14,24 @@ from unitymas.api.workflow import Node, WorkflowSpec
 def shapes_of_input(
     spec: WorkflowSpec, findings: Findings
 ) -> tuple[dict[str, Shape], dict[str, Shape], dict[str, Shape]]:
-    """Shapes of the visible fields, the hidden ones and the state; empty, with a finding, where they cannot be read."""
-    read: list[dict[str, Shape]] = []
-    given = (
-        ("spec.input.visible", spec.input.visible_shapes),
-        ("spec.input.hidden", spec.input.hidden_shapes),
-        ("spec.state", spec.state_shapes),
-    )
-    for path, parse in given:
-        try:
-            read.append(parse())
-        except ShapeError as error:
-            findings.add("shape", path + error.path, found=error.found, expected=error.expected)
-            read.append({})
-    for name in read[0].keys() & read[1].keys():
+    """Shapes of the visible fields, the hidden ones and the state, with a finding for each that cannot be read."""
+    visible = _shapes(spec.input.visible, "spec.input.visible", findings)
+    hidden = _shapes(spec.input.hidden, "spec.input.hidden", findings)
+    for name in [name for name in hidden if name in visible]:
         findings.add("input", f"spec.input.hidden.{name}", found="a field that is visible too", expected="one of both")
-    return read[0], read[1], read[2]
+        del hidden[name]
+    return visible, hidden, _shapes(spec.state, "spec.state", findings)
+
+
+def _shapes(fields: Sequence[str] | Mapping[str, object], path: str, findings: Findings) -> dict[str, Shape]:
+    """Shape of each field; `any`, so that nothing else is found wrong, where none is given or it cannot be read."""
+    read: dict[str, Shape] = dict.fromkeys(fields, shapes.ANY)
+    for name, notation in fields.items() if isinstance(fields, Mapping) else ():
+        try:
+            read[name] = shapes.parse(notation)
+        except ShapeError as error:
+            findings.add("shape", f"{path}.{name}{error.path}", found=error.found, expected=error.expected)
+    return read
 
 
 def all_nodes(nodes: Sequence[Node], path: str = "spec.nodes") -> Iterator[tuple[Node, str]]:
@@ -59,6 +61,7 @@ def check_privileged(spec: WorkflowSpec, findings: Findings) -> None:
         if node.tool is None:
             what = f"a node that runs role `{node.role}`" if node.role else "a node that calls no tool"
             findings.add("hidden-in-prompt", f"{path}.privileged", found=what, expected="a node that calls a tool")
+            continue
         for name in node.set:
             findings.add("hidden-in-prompt", f"{path}.set.{name}", found="a privileged `set`", expected=f"none: {only}")
         if node.until is not None:

@@ -13,26 +13,31 @@ from unitymas.api.shapes import ShapeError
 from unitymas.expr.cel import Program
 from unitymas.expr.errors import EvaluationError
 from unitymas.workflow.agents import Agents, Tools
-from unitymas.workflow.compile import Compiled, Step
+from unitymas.workflow.compiled import Compiled, Step
 from unitymas.workflow.structure import each, together, turns, within
 
 Values = dict[str, object]
+Outcome = tuple[Values, bool]
+"""A node's record, and whether an `until` inside came true: then the innermost loop is left at once."""
 
 
-class _Leave(Exception):
-    """An `until` came true: leave the innermost loop at once."""
+class _Left(Exception):
+    """The innermost loop is left from inside a forEach."""
 
 
 @dataclass(slots=True)
 class _Branch:
-    """What one branch sees: the nodes before it, and the variables around it."""
+    """What the expressions of one branch see: the task, the state, the nodes before, the variables around."""
 
+    seen: Values
     nodes: Values
-    local: Values
+    """`nodes` of `seen`."""
 
-    def apart(self) -> _Branch:
-        """A branch that sees what this one sees, and shows it nothing."""
-        return _Branch(dict(self.nodes), dict(self.local))
+    @staticmethod
+    def of(seen: Mapping[str, object], nodes: Mapping[str, object], **local: object) -> _Branch:
+        """A branch that sees these, and shows them nothing."""
+        own = dict(nodes)
+        return _Branch({**seen, **local, "nodes": own}, own)
 
 
 @dataclass(slots=True)
@@ -51,177 +56,183 @@ class Interpreter:
 
     async def run(self, task: Mapping[str, object], agents: Agents, tools: Tools) -> object:
         """Run every node; returns the result."""
-        walk = _Walk(self, task, agents, tools)
-        await walk.sequence(self.workflow.steps, _Branch(self.nodes, {"turn": 0, "index": 0}))
-        return self.result(task)
+        seen: Values = {"task": task, "state": self.state, "nodes": self.nodes, "turn": 0, "index": 0}
+        walk = _Walk(self.hidden, self.state, agents, tools)
+        await walk.sequence(self.workflow.steps, _Branch(seen, self.nodes))
+        program = self.workflow.result
+        return "" if program is None else _evaluate(program, seen, "result")
 
-    def result(self, task: Mapping[str, object]) -> object:
-        """The result as things stand: also of a trajectory that was cut short."""
+    def cut_short(self, task: Mapping[str, object]) -> object:
+        """The result as things stand; empty where they do not give one."""
         program = self.workflow.result
         if program is None:
             return ""
-        return _evaluate(program, {"task": task, "state": self.state, "nodes": self.nodes, "turn": 0, "index": 0})
+        try:
+            return program.evaluate({"task": task, "state": self.state, "nodes": self.nodes, "turn": 0, "index": 0})
+        except EvaluationError:
+            return shapes.empty(program.shape)
 
 
 @dataclass(slots=True)
 class _Walk:
-    run: Interpreter
-    task: Mapping[str, object]
+    hidden: Mapping[str, object]
+    state: Values
     agents: Agents
     tools: Tools
 
-    def value(self, program: Program, branch: _Branch) -> object:
-        """An expression's value, as this branch sees things now."""
-        seen = {"task": self.task, "state": self.run.state, "nodes": branch.nodes, **branch.local}
-        return _evaluate(program, seen)
-
-    async def sequence(self, steps: tuple[Step, ...], branch: _Branch) -> None:
-        """Run nodes that follow each other."""
+    async def sequence(self, steps: tuple[Step, ...], branch: _Branch) -> bool:
+        """Run nodes that follow each other. Returns whether the innermost loop is left."""
         for step in steps:
-            await self.step(step, branch)
+            if await self.step(step, branch):
+                return True
+        return False
 
-    async def step(self, step: Step, branch: _Branch) -> None:
-        """Run one node with its modifiers, and store its value."""
+    async def step(self, step: Step, branch: _Branch) -> bool:
+        """Run one node with its modifiers, and store its value. Returns whether the innermost loop is left."""
         node = step.node
-        if step.when is not None and not self.value(step.when, branch):
+        if step.when is not None and not _value(step, step.when, branch):
             _clear(step, branch)
-            return
-        if node.for_each is not None:
-            branch.nodes[node.name] = await self.items(step, branch)
-        elif node.loop is not None:
+            return False
+        if node.loop is not None:
             await self.loop(step, branch)
-            return
+            return False
+        left = False
+        if node.for_each is not None:
+            branch.nodes[node.name], left = await self.items(step, branch)
         else:
-            branch.nodes[node.name] = await self.body(step, branch)
-        self.after(step, branch)
+            branch.nodes[node.name], left = await self.body(step, branch)
+        return left or self.after(step, branch)
 
-    def after(self, step: Step, branch: _Branch) -> None:
-        """Write the state; leave the loop where the node says so."""
+    def after(self, step: Step, branch: _Branch) -> bool:
+        """Write the state. Returns whether the node's `until` says to leave the loop."""
         if step.writes:
-            written = {name: self._stored(name, step, branch) for name in step.writes}
-            self.run.state.update(written)
-        if step.until is not None and self.value(step.until, branch):
-            raise _Leave
-
-    def _stored(self, name: str, step: Step, branch: _Branch) -> object:
-        program, shape = step.writes[name]
-        try:
-            return shapes.conform(shape, self.value(program, branch))
-        except ShapeError as error:
-            raise Author(f"node {step.node.name}, set.{name}", str(error)) from error
+            self.state.update({name: _stored(step, name, branch) for name in step.writes})
+        return step.until is not None and bool(_value(step, step.until, branch))
 
     async def loop(self, step: Step, branch: _Branch) -> None:
         """Run the body turn by turn, until it is left or the turns are used up."""
-        node = step.node
-        outer = branch.local["turn"]
-        done = 0
-        try:
-            for turn in turns(node.name, node.loop or 0):
-                done = turn + 1
-                branch.local["turn"] = turn
-                branch.nodes[node.name] = {**await self.body(step, branch), "turns": done}
-                self.after(step, branch)
-        except _Leave:
-            if step.children:
-                branch.nodes[node.name] = {**_children(step, branch), "ran": True, "turns": done}
-        finally:
-            branch.local["turn"] = outer
+        node, seen = step.node, branch.seen
+        outer = seen["turn"]
+        for turn in turns(node.name, node.loop or 0):
+            seen["turn"] = turn
+            record, left = await self.body(step, branch)
+            branch.nodes[node.name] = {**record, "turns": turn + 1}
+            if left or self.after(step, branch):
+                break
+        seen["turn"] = outer
 
-    async def items(self, step: Step, branch: _Branch) -> list[Values]:
-        """Run the body for every item. Returns the records, in item order."""
+    async def items(self, step: Step, branch: _Branch) -> tuple[list[Values], bool]:
+        """Run the body for every item. Returns the records in item order, of those that were begun."""
         spec = step.node.for_each
         assert spec is not None
         items: list[object] = list(range(spec.most))
         if step.items is not None:
-            items = cast(list[object], self.value(step.items, branch))[: spec.max]
+            items = cast(list[object], _value(step, step.items, branch))[: spec.max]
+        records: list[Values] = []
 
         async def one(numbered: tuple[int, object]) -> Values:
-            own = branch.apart() if spec.parallel else _Branch(branch.nodes, dict(branch.local))
-            own.local["index"], own.local[spec.as_] = numbered
-            return await self.body(step, own)
+            own = _Branch.of(branch.seen, branch.nodes, index=numbered[0], **{spec.as_: numbered[1]})
+            record, left = await self.body(step, own)
+            records.append(record)
+            if left:
+                raise _Left
+            return record
 
-        return await each(step.node.name, list(enumerate(items)), one, parallel=spec.parallel)
+        try:
+            return await each(step.node.name, list(enumerate(items)), one, parallel=spec.parallel), False
+        except _Left:  # never from parallel items, whose `until` sees no loop
+            return records, True
 
-    async def body(self, step: Step, branch: _Branch) -> Values:
-        """Run what the node runs, once. Returns its record."""
+    async def body(self, step: Step, branch: _Branch) -> Outcome:
+        """Run what the node runs, once."""
         node = step.node
         if node.role is not None:
-            return await self.role(step, branch)
+            return await self.role(step, branch), False
         if node.tool is not None:
-            return await self.tool(step, branch)
+            return await self.tool(step, branch), False
         if not step.children:
-            return {"ran": True}
+            return {"ran": True}, False
         if node.loop is not None or node.for_each is not None:
             return await self.block(step, branch)  # the turn or the item is the block's place already
         with within(node.name):
             return await self.block(step, branch)
 
-    async def block(self, step: Step, branch: _Branch) -> Values:
+    async def block(self, step: Step, branch: _Branch) -> Outcome:
         """Run a block's children: in order, at once, or the one that is switched to."""
         if step.switch is not None:
-            return await self.switch(step, branch)
+            return await self.switch(step, step.switch, branch)
+        left = False
         if step.node.parallel:
-            branches = [branch.apart() for _ in step.children]
-            await together(
-                [
-                    lambda child=child, own=own: self.step(child, own)
-                    for child, own in zip(step.children, branches, strict=True)
-                ]
-            )
-            for child, own in zip(step.children, branches, strict=True):
-                for name in (child.node.name, *child.shape.exposed):
-                    branch.nodes[name] = own.nodes[name]
+            await self.branches(step.children, branch)
         else:
-            await self.sequence(step.children, branch)
-        return {**_children(step, branch), "ran": True}
+            left = await self.sequence(step.children, branch)
+        return {**_children(step, branch), "ran": True}, left
 
-    async def switch(self, step: Step, branch: _Branch) -> Values:
-        """Run the child of that name, else the child `default`; the others are empty."""
-        assert step.switch is not None
-        choice = self.value(step.switch, branch)
+    async def branches(self, children: tuple[Step, ...], branch: _Branch) -> None:
+        """Run all at once, none seeing another; afterwards all are seen."""
+        apart = [_Branch.of(branch.seen, branch.nodes) for _ in children]
+        pairs = list(zip(children, apart, strict=True))
+        await together([lambda child=child, own=own: self.step(child, own) for child, own in pairs])
+        for child, own in pairs:
+            for name in (child.node.name, *child.shape.exposed):
+                branch.nodes[name] = own.nodes[name]
+
+    async def switch(self, step: Step, program: Program, branch: _Branch) -> Outcome:
+        """Run the child of that name, else the child `default`; the others are empty afterwards."""
+        choice = _value(step, program, branch)
         by_name = {child.node.name: child for child in step.children}
         chosen = by_name.get(str(choice)) or by_name["default"]
+        left = await self.step(chosen, branch)
         for child in step.children:
-            _clear(child, branch)
-        await self.step(chosen, branch)
+            if child is not chosen:
+                _clear(child, branch)
         value = branch.nodes[chosen.node.name]
         record = cast(Values, value) if isinstance(value, dict) else {}
         output = record.get("output", "")
-        return {
-            **_children(step, branch),
-            "ran": True,
+        told = {
             "choice": chosen.node.name,
             "text": record.get("text", ""),
             "output": output if isinstance(output, str) else json.dumps(output),
         }
+        return {**_children(step, branch), "ran": True, **told}, left
 
     async def role(self, step: Step, branch: _Branch) -> Values:
         """Play a role: its prompt sees the state, what the node binds, and the node's own forEach variable."""
-        node = step.node
-        seen: Values = {"state": self.run.state, "turn": branch.local["turn"], "index": branch.local["index"]}
+        node, seen = step.node, branch.seen
+        values: Values = {"state": self.state, "turn": seen["turn"], "index": seen["index"]}
         if node.for_each is not None:
-            seen[node.for_each.as_] = branch.local[node.for_each.as_]
+            values[node.for_each.as_] = seen[node.for_each.as_]
         for name, program in step.arguments.items():
-            seen[name] = self.value(program, branch)
-        agent = getattr(self.agents, node.role or "")
-        return dict(await agent.at(node.name)(**seen))
+            values[name] = _value(step, program, branch)
+        return await self.agents[node.role or ""].at(node.name)(**values)
 
     async def tool(self, step: Step, branch: _Branch) -> Values:
         """Call a tool with the node's arguments; a privileged node reads the hidden fields too."""
-        node = step.node
-        seen = {"task": self.task, "state": self.run.state, "nodes": branch.nodes, **branch.local}
+        node, seen = step.node, branch.seen
         if node.privileged:
-            seen["task"] = {**self.task, **self.run.hidden}
-        arguments = {name: _evaluate(program, seen) for name, program in step.arguments.items()}
-        bound = getattr(self.tools, (node.tool or "").partition(".")[0])
-        return dict(await bound.at(node.name)(**arguments))
+            seen = {**seen, "task": {**cast(Values, seen["task"]), **self.hidden}}
+        where = f"node {node.name}"
+        arguments = {name: _evaluate(program, seen, where) for name, program in step.arguments.items()}
+        return await self.tools[(node.tool or "").partition(".")[0]].at(node.name)(**arguments)
 
 
-def _evaluate(program: Program, seen: Mapping[str, object]) -> object:
+def _value(step: Step, program: Program, branch: _Branch) -> object:
+    return _evaluate(program, branch.seen, f"node {step.node.name}")
+
+
+def _evaluate(program: Program, seen: Mapping[str, object], where: str) -> object:
     try:
         return program.evaluate(seen)
     except EvaluationError as error:
-        raise Author("expression", str(error)) from error
+        raise Author(where, str(error)) from error
+
+
+def _stored(step: Step, name: str, branch: _Branch) -> object:
+    program, shape = step.writes[name]
+    try:
+        return shapes.conform(shape, _value(step, program, branch))
+    except ShapeError as error:
+        raise Author(f"node {step.node.name}, set.{name}", str(error)) from error
 
 
 def _children(step: Step, branch: _Branch) -> Values:

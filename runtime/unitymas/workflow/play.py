@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from traceback import extract_tb
 
 from unitymas.api.errors import Author, UnityMASError
 from unitymas.api.ports import Workers
@@ -29,12 +31,9 @@ class Workflow:
     spec: WorkflowSpec
     team: Mapping[str, Player]
     compiled: Compiled
+    most_calls: int
+    """The most generations of one trajectory."""
     code: Code | None = None
-
-    @property
-    def most_calls(self) -> int:
-        """The most generations of one trajectory."""
-        return most_calls(self.spec)
 
 
 def prepare(
@@ -47,15 +46,14 @@ def prepare(
             "entrypoint", "spec.python.entrypoint", found=f"{code!r}", expected="async def run(task, agents, tools)"
         )
     findings.raise_if_any()
-    return Workflow(
-        spec, build_team(spec, model_of, workers=workers), compiled, code if spec.python is not None else None
-    )
+    team = build_team(spec, model_of, workers=workers)
+    return Workflow(spec, team, compiled, most_calls(spec), code if spec.python is not None else None)
 
 
 async def play(workflow: Workflow, trajectory: Trajectory, dispatch: Dispatch, *, run_seed: int) -> None:
     """Run the workflow on the trajectory's task. Records what has happened, also when it is cut short by an error."""
     fields = trajectory.task.fields
-    task = {name: fields[name] for name in workflow.spec.input.visible_shapes()}
+    task = {name: fields[name] for name in workflow.spec.input.visible}
     context = Context(trajectory, workflow.team, dispatch, run_seed, workflow.most_calls)
     agents, tools = Agents(context, task), Tools(context, [tool.name for tool in workflow.spec.tools])
     trajectory.started_s = dispatch.now()
@@ -64,7 +62,7 @@ async def play(workflow: Workflow, trajectory: Trajectory, dispatch: Dispatch, *
             if workflow.code is None:
                 await _interpreted(workflow.compiled, trajectory, task, agents, tools)
             else:
-                await _coded(workflow.code, trajectory, task, agents, tools)
+                await _coded(workflow.code, context, task, agents, tools)
     finally:
         trajectory.ended_s = dispatch.now()
         trajectory.visits.sort(key=lambda visit: visit.order)
@@ -74,25 +72,38 @@ async def _interpreted(
     compiled: Compiled, trajectory: Trajectory, task: Mapping[str, object], agents: Agents, tools: Tools
 ) -> None:
     fields = trajectory.task.fields
-    hidden = {name: fields[name] for name in compiled.spec.input.hidden_shapes()}
-    interpreter = Interpreter(compiled, hidden)
+    interpreter = Interpreter(compiled, {name: fields[name] for name in compiled.spec.input.hidden})
     try:
-        await interpreter.run(task, agents, tools)
+        trajectory.result = await interpreter.run(task, agents, tools)
+    except BaseException:
+        trajectory.result = interpreter.cut_short(task)
+        raise
     finally:
         trajectory.state = interpreter.state
         trajectory.nodes = {name: interpreter.nodes[name] for name in compiled.nodes}
-        trajectory.result = interpreter.result(task)
 
 
-async def _coded(code: Code, trajectory: Trajectory, task: Mapping[str, object], agents: Agents, tools: Tools) -> None:
+async def _coded(code: Code, context: Context, task: Mapping[str, object], agents: Agents, tools: Tools) -> None:
     try:
-        trajectory.result = await code(task, agents, tools)
+        context.trajectory.result = await code(task, agents, tools)
+        if context.open:
+            raise Author("workflow code", f"ended before {', '.join(context.open)}: every call must be awaited")
+    except Author as error:
+        raise Author(error.where, f"{error.message}{_line(code, error)}") from error
     except UnityMASError:
         raise
     except Exception as error:
-        raise Author("workflow code", f"{type(error).__name__}: {error}") from error
+        raise Author("workflow code", f"{type(error).__name__}: {error}{_line(code, error)}") from error
     finally:
-        trajectory.nodes = nodes_of(trajectory.visits)
+        await context.close()
+        context.trajectory.nodes = nodes_of(context.trajectory.visits)
+
+
+def _line(code: Code, error: Exception) -> str:
+    """Where in the user's own files it was raised: those beside the workflow's, or below."""
+    folder = Path(inspect.getfile(code)).parent
+    frames = [frame for frame in extract_tb(error.__traceback__) if folder in Path(frame.filename).parents]
+    return f" (at {frames[-1].filename}:{frames[-1].lineno})" if frames else ""
 
 
 def nodes_of(visits: Sequence[Visit]) -> dict[str, object]:

