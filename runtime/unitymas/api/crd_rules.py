@@ -7,7 +7,7 @@ from typing import Any
 
 from unitymas.api.base import DNS_LABEL
 from unitymas.api.reward import METRIC_KINDS
-from unitymas.api.workflow import TOOL_KINDS
+from unitymas.api.tool import TOOL_KINDS
 
 Rules = list[dict[str, str]]
 

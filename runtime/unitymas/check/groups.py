@@ -13,7 +13,7 @@ from unitymas.api.names import ESTIMATORS
 from unitymas.api.run import TrainingRunSpec
 from unitymas.api.workflow import WorkflowSpec
 from unitymas.check.mapping import trained_roles
-from unitymas.check.subject import named
+from unitymas.check.names import named
 from unitymas.check.walk import placed
 from unitymas.expr.cel import Environment
 from unitymas.expr.errors import ExpressionError

@@ -8,8 +8,7 @@ from unitymas.api.errors import Finding
 from unitymas.api.mapping import Model, ModelMappingSpec, RoleModel
 from unitymas.api.run import TrainingRunSpec
 from unitymas.api.workflow import WorkflowSpec
-from unitymas.check.names import repeated
-from unitymas.check.subject import named
+from unitymas.check.names import named, repeated
 
 
 def trained_roles(mapping: ModelMappingSpec) -> list[str]:

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from unitymas.api import shapes
 from unitymas.api.errors import BadInput, Finding
-from unitymas.api.workflow import Role, Tool, WorkflowSpec
+from unitymas.api.load_errors import did_you_mean
+from unitymas.api.tool import Tool
+from unitymas.api.workflow import Role, WorkflowSpec
 from unitymas.check.subject import Compilation
 from unitymas.check.walk import placed, plays
 from unitymas.expr.errors import ExpressionError
@@ -38,6 +40,11 @@ def repeated(names: Sequence[str], path: str) -> Iterator[Finding]:
     for number, name in enumerate(names):
         if name in names[:number]:
             yield Finding("duplicate-name", f"{path}[{number}].name", f"`{name}` a second time", "a name of its own")
+
+
+def named(name: str, known: Sequence[str], what: str) -> tuple[str, str, str]:
+    """Found, expected and hint of a name that is none of the known ones."""
+    return f"`{name}`", f"{what}: {', '.join(known) or 'there are none'}", did_you_mean(name, known)
 
 
 def shapes_and_patterns(workflow: WorkflowSpec) -> Iterator[Finding]:

@@ -37,6 +37,7 @@ CHECKS: Mapping[str, Check] = {
     "output-checks": Check("spec", "MultiAgentWorkflow", ("compilation",), names.output_checks),
     "used": Check("spec", "MultiAgentWorkflow", ("workflow",), names.used),
     "tool-calls": Check("spec", "MultiAgentWorkflow", ("workflow", "compilation"), tools.calls),
+    "sessions": Check("spec", "MultiAgentWorkflow", ("compilation",), tools.opens),
     "rewards": Check("spec", "RewardSpec", ("reward", "seen"), rewards.expressions),
     "rewarded": Check("spec", "RewardSpec", ("reward", "mapping"), rewards.every_trained_role),
     "models": Check("spec", "ModelMapping", ("mapping",), mapping.models),

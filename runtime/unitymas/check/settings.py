@@ -8,8 +8,7 @@ from unitymas.api.errors import Finding
 from unitymas.api.mapping import ModelMappingSpec
 from unitymas.api.run import Dataset, TrainingRunSpec
 from unitymas.api.workflow import WorkflowSpec
-from unitymas.check.names import repeated
-from unitymas.check.subject import named
+from unitymas.check.names import named, repeated
 
 SOURCE = "a source of the run (spec.sources)"
 

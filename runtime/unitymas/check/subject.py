@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -146,8 +146,3 @@ def _subject(
         run=run.spec if isinstance(run, TrainingRun) else None,
         folder=folder,
     )
-
-
-def named(name: str, known: Sequence[str], what: str) -> tuple[str, str, str]:
-    """Found, expected and hint of a name that is none of the known ones."""
-    return f"`{name}`", f"{what}: {', '.join(known) or 'there are none'}", did_you_mean(name, known)

@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from unitymas.api import shapes
-from unitymas.api.errors import Finding
-from unitymas.api.shapes import Shape
-from unitymas.api.workflow import Node, Tool, WorkflowSpec
-from unitymas.check.subject import Compilation, named
+from unitymas.api.errors import Finding, Findings
+from unitymas.api.shapes import Record, Shape
+from unitymas.api.tool import Tool
+from unitymas.api.workflow import Node, WorkflowSpec
+from unitymas.check.names import named
+from unitymas.check.subject import Compilation
 from unitymas.check.walk import placed, steps
 from unitymas.expr.cel import Program
+from unitymas.expr.errors import ExpressionError
+from unitymas.expr.scope import Scope
 from unitymas.tools import check_tools
+from unitymas.workflow.declared import shapes_of_input
+from unitymas.workflow.fence import Fence
 
 ARGUMENTS: Mapping[str, Mapping[str, Shape]] = {
     "retriever": {"query": shapes.STRING},
@@ -39,6 +45,25 @@ def calls(workflow: WorkflowSpec, compilation: Compilation) -> Iterator[Finding]
             if name not in known:
                 path = f"spec.roles[{number}].tools[{index}]"
                 yield Finding("unknown-tool", path, *named(name, known, "a tool of spec.tools"))
+
+
+def opens(compilation: Compilation) -> Iterator[Finding]:
+    """What opens a session reads the task's visible fields and the state."""
+    spec = compilation.compiled.spec
+    visible, _, state = shapes_of_input(spec, Findings())
+    task = Scope().with_variable("task", Record(tuple(visible.items())))
+    scope = task.with_variable("state", Record(tuple(state.items())))
+    fence = Fence.of(spec)
+    for number, tool in enumerate(spec.tools):
+        for name, text in tool.open.items():
+            path = f"spec.tools[{number}].open.{name}"
+            if wrong := list(fence.broken(text, path, scope)):
+                yield from wrong
+                continue
+            try:
+                scope.compile(text)
+            except ExpressionError as error:
+                yield Finding("expression", path, error.found, error.expected, error.hint)
 
 
 def _callable(tool: Tool) -> list[str]:

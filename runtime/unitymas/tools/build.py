@@ -9,7 +9,7 @@ from unitymas.api.errors import Findings
 from unitymas.api.ports import Tool, Workers
 from unitymas.api.run import Limits
 from unitymas.api.shapes import Record
-from unitymas.api.workflow import Tool as ToolSpec
+from unitymas.api.tool import Tool as ToolSpec
 from unitymas.api.workflow import WorkflowSpec
 from unitymas.tools.guarded import Guarded
 from unitymas.tools.kind import Corpora, Kind, Offer

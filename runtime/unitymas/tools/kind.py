@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from unitymas.api.ports import Tool, Workers
-from unitymas.api.workflow import Tool as ToolSpec
+from unitymas.api.tool import Tool as ToolSpec
 
 Corpora = Callable[[str], Sequence[Mapping[str, str]]]
 """The corpus rows (id, title, text) of a source of the run, by the source's name."""

@@ -9,7 +9,7 @@ from unitymas.api import shapes
 from unitymas.api.errors import Author
 from unitymas.api.ports import ToolAnswer, Workers
 from unitymas.api.shapes import Record, Shape
-from unitymas.api.workflow import Tool as ToolSpec
+from unitymas.api.tool import Tool as ToolSpec
 from unitymas.tools.kind import Offer
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from unitymas.api import shapes
 from unitymas.api.ports import ToolAnswer
 from unitymas.api.shapes import STRING, ListOf, Record, Shape
-from unitymas.api.workflow import Tool as ToolSpec
+from unitymas.api.tool import Tool as ToolSpec
 from unitymas.tools.kind import Offer
 
 PASSAGE = shapes.record(id=STRING, title=STRING, text=STRING, score=shapes.NUMBER)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from unitymas.api import shapes
 from unitymas.api.shapes import ListOf, Record, Shape, ShapeError
-from unitymas.api.workflow import Node, Tool, WorkflowSpec
+from unitymas.api.tool import Tool
+from unitymas.api.workflow import Node, WorkflowSpec
 from unitymas.workflow.team import role_value
 
 PASSAGE = shapes.record(id=shapes.STRING, title=shapes.STRING, text=shapes.STRING, score=shapes.NUMBER)
