@@ -50,7 +50,7 @@ class Settings:
     reading_rate: float = 3e-3
     world_questions: int = 160
     """Questions asked in one shuffled world before the next is made."""
-    careless_steps: int = 200
+    careless_steps: int = 60
     careless_rate: float = 9e-4
     skill: float = 0.5
     """How often the careless team is right."""

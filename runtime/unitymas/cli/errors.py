@@ -20,6 +20,7 @@ from unitymas.api.errors import (
     UnityMASError,
 )
 from unitymas.cli.console import ERR, say
+from unitymas.controller.stop import Stopped
 
 FAILED, BAD_INPUT, STOPPED = 1, 2, 130
 """Exit codes beside 0: failed, bad input, and stopped by Ctrl-C or SIGTERM after saving, as shells have it."""
@@ -43,6 +44,9 @@ class Reporting(TyperGroup):
         except BadInput as error:
             show_findings(error.findings)
             raise typer.Exit(BAD_INPUT) from None
+        except Stopped as stopped:
+            say(str(stopped), console=ERR)
+            raise typer.Exit(STOPPED) from None
         except UnityMASError as error:
             show_failure(error)
             raise typer.Exit(FAILED) from None

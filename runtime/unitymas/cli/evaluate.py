@@ -13,7 +13,6 @@ from rich.table import Table
 
 from unitymas.api.resources import Project
 from unitymas.cli.console import OUT, say
-from unitymas.cli.errors import STOPPED
 from unitymas.cli.options import Chosen, First, Quiet, RunFolder, Step
 from unitymas.cli.weights import step_of
 
@@ -49,7 +48,7 @@ def evaluate(
     from unitymas.cli.display import progress
     from unitymas.controller import session
     from unitymas.controller.folder import reopen
-    from unitymas.controller.loop import Stop, Stopped
+    from unitymas.controller.stop import Stop
 
     _, project = reopen(folder)
     asked = _asking(project, sampling=_SAMPLINGS.get(sampling or ""), repeats=repeats)
@@ -59,15 +58,8 @@ def evaluate(
         async def main(stop: Stop) -> EvaluationReport:
             return await session.evaluate(asked, folder=folder, split=split, step=wanted, observer=observer, stop=stop)
 
-        try:
-            report = session.run_async(main)
-        except Stopped:
-            raise typer.Exit(STOPPED) from None
-    if output == "json":
-        scores = {name: asdict(found) for name, found in report.scores.items()}
-        say(json.dumps({"split": report.split, "step": report.step, "scores": scores}, indent=2))
-    else:
-        OUT.print(_table(report))
+        report = session.run_async(main)
+    _show(report, as_json=output == "json")
 
 
 def _asking(project: Project, *, sampling: Sequence[str] | None, repeats: int | None) -> Project:
@@ -80,7 +72,11 @@ def _asking(project: Project, *, sampling: Sequence[str] | None, repeats: int | 
     return replace(project, run=changed)
 
 
-def _table(report: EvaluationReport) -> Table:
+def _show(report: EvaluationReport, *, as_json: bool) -> None:
+    if as_json:
+        scores = {name: asdict(found) for name, found in report.scores.items()}
+        say(json.dumps({"split": report.split, "step": report.step, "scores": scores}, indent=2))
+        return
     table = Table(f"{report.split}, after step {report.step}", box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("score", "95 % interval", "tasks", "lost"):
         table.add_column(column, justify="right")
@@ -88,4 +84,4 @@ def _table(report: EvaluationReport) -> Table:
         table.add_row(
             sampling, f"{found.mean:.3f}", f"{found.low:.3f} to {found.high:.3f}", str(found.tasks), str(found.lost)
         )
-    return table
+    OUT.print(table)

@@ -30,7 +30,7 @@ def export(
     """
     from unitymas.controller import session
     from unitymas.controller.folder import reopen
-    from unitymas.controller.loop import Stop
+    from unitymas.controller.stop import Stop
 
     _, project = reopen(folder)
     wanted = step_of(folder, step=step, first=first, chosen=chosen)

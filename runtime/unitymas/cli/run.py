@@ -83,7 +83,7 @@ def _train(
     from unitymas.cli.display import progress
     from unitymas.cli.outcome import show_outcome
     from unitymas.controller import session
-    from unitymas.controller.loop import Stop, Stopped
+    from unitymas.controller.stop import Stop, Stopped
 
     with progress(project.run.spec.schedule.steps, quiet=quiet) as observer:
 

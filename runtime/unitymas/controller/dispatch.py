@@ -21,7 +21,12 @@ class Desk:
     rounds: Rounds
     greedy: bool = False
     """Evaluation of this kind asks every call at temperature 0."""
+    _streams: Mapping[str, Streams] = field(init=False)
     _started_s: float = field(default_factory=lambda: asyncio.get_running_loop().time())
+
+    def __post_init__(self) -> None:
+        # asked once: a protocol's own check is slow
+        self._streams = {name: group for name, group in self.groups.items() if isinstance(group, Streams)}
 
     def now(self) -> float:
         """Seconds since this desk opened."""
@@ -30,12 +35,11 @@ class Desk:
     async def generate(self, model: str, request: Request) -> Answered:
         """One generation: in a round, or at once where the group takes single requests."""
         started = self.now()
-        group = self.groups[model]
         if self.greedy:
             request = replace(request, sampling=replace(request.sampling, temperature=0.0))
-        if isinstance(group, Streams):
+        if model in self._streams:
             with self.rounds.busy():
-                reply = await group.answer(request)
+                reply = await self._streams[model].answer(request)
         else:
             reply = await self.rounds.ask(model, request)
         return Answered(reply, started, self.now())

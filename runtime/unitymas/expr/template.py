@@ -90,8 +90,11 @@ class Template:
             tree = _ENVIRONMENT.parse(text)
             self._paths = references(tree)
             self._template = _ENVIRONMENT.from_string(tree)
+            self._globals = dict(self._template.globals)  # a ChainMap, slow to merge with each call's values
         except TemplateSyntaxError as error:
             raise ExpressionError(f"line {error.lineno}: {error.message}", "a Jinja2 template") from None
+        if any(path[0] == "self" for path in self._paths):
+            raise ExpressionError("`self`", "another name: Jinja2 keeps this one for itself")
         for node in tree.find_all(_REFUSED):
             raise ExpressionError(f"line {node.lineno}: {type(node).__name__.lower()}", "one template by itself")
 
@@ -115,7 +118,7 @@ class Template:
         )
 
     def _pieces(self, values: Mapping[str, object]) -> Iterator[str]:
-        context = self._template.new_context(dict(values))
+        context = self._template.new_context({**self._globals, **values}, shared=True)
         root = cast(Callable[[Any], Iterator[str]], self._template.root_render_func)
         try:
             yield from (piece for piece in root(context) if piece)

@@ -187,7 +187,8 @@ class _Walk:
             if child is not chosen:
                 _clear(child, branch)
         value = branch.nodes[chosen.node.name]
-        record = cast(Values, value) if isinstance(value, dict) else {}
+        shown = isinstance(value, dict) and not chosen.node.privileged
+        record = cast(Values, value) if shown else {}
         output = record.get("output", "")
         told = {
             "choice": chosen.node.name,
@@ -204,7 +205,7 @@ class _Walk:
             values[node.for_each.as_] = seen[node.for_each.as_]
         for name, program in step.arguments.items():
             values[name] = _value(step, program, branch)
-        return await self.agents[node.role or ""].at(node.name)(**values)
+        return dict(await self.agents[node.role or ""].at(node.name)(**values))
 
     async def tool(self, step: Step, branch: _Branch) -> Values:
         """Call a tool with the node's arguments; a privileged node reads the hidden fields too."""
@@ -213,7 +214,7 @@ class _Walk:
             seen = {**seen, "task": {**cast(Values, seen["task"]), **self.hidden}}
         where = f"node {node.name}"
         arguments = {name: _evaluate(program, seen, where) for name, program in step.arguments.items()}
-        return await self.tools[(node.tool or "").partition(".")[0]].at(node.name)(**arguments)
+        return dict(await self.tools[(node.tool or "").partition(".")[0]].at(node.name)(**arguments))
 
 
 def _value(step: Step, program: Program, branch: _Branch) -> object:

@@ -32,7 +32,7 @@ class Place:
     after: tuple[str, ...] = ()
     """Keys of the visits that the first one here follows."""
     owner: asyncio.Task[object] | None = None
-    leaf: str = ""
+    leaf: str | None = None
     """A visit of this name that comes first is the place itself: `solve[3]`, not `solve[3].solve`."""
     begun: bool = False
     """Something of the stage has begun: the next call is of another stage."""
@@ -85,7 +85,7 @@ class Place:
             items={**self.items, item[0]: item[1]} if item else self.items,
             after=self._last or self.after,
             owner=owner or self.owner,
-            leaf=(turn or item or ("",))[0],
+            leaf=(turn or item or (None,))[0],
         )
         self._stage.append(place)
         self._base, self.begun = order, True

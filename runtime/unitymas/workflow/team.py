@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from unitymas.api import shapes
@@ -12,7 +12,7 @@ from unitymas.api.shapes import Shape
 from unitymas.api.workflow import Role, WorkflowSpec
 from unitymas.expr.cel import Environment, Program, names
 from unitymas.expr.template import Template
-from unitymas.workflow.outputs import build_output, parse
+from unitymas.workflow.outputs import build_output, parser
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,7 @@ class Player:
     system: Template | None
     prompt: Template
     output: Output | ParsesAside
+    parse: Callable[[str], Awaitable[object]]
     check: Program | None
     sampling: Sampling
 
@@ -37,7 +38,7 @@ class Player:
     async def read(self, text: str, values: Mapping[str, object]) -> tuple[object, bool]:
         """Output and whether it parsed and passed its check; unparsed is the fallback or the shape's empty value."""
         try:
-            output = await parse(self.output, text)
+            output = await self.parse(text)
         except ValueError:
             fallback = text.strip() if self.role.output.fallback == "text" else shapes.empty(self.output.shape)
             return fallback, False
@@ -76,12 +77,14 @@ def build_team(
 
 def _player(role: Role, model: str, workers: Workers | None) -> Player:
     given = role.sampling
+    output = build_output(role.output, path=f"spec.roles.{role.name}.output", workers=workers)
     return Player(
         role=role,
         model=model,
         system=Template(role.system) if role.system is not None else None,
         prompt=Template(role.prompt),
-        output=build_output(role.output, path=f"spec.roles.{role.name}.output", workers=workers),
+        output=output,
+        parse=parser(output),
         check=_check(role),
         sampling=Sampling(
             max_tokens=given.max_tokens,

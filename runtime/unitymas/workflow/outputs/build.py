@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import cast
 
 from unitymas.api import names, shapes
@@ -30,6 +30,12 @@ def build_output(
         raise BadInput([Finding("pattern", f"{path}.pattern", f"`{spec.pattern}`", str(error))]) from error
 
 
-async def parse(output: Output | ParsesAside, text: str) -> object:
-    """The value of a reply, wherever its parser runs. Raises ValueError when the reply does not parse."""
-    return await output.parse_aside(text) if isinstance(output, ParsesAside) else output.parse(text)
+def parser(output: Output | ParsesAside) -> Callable[[str], Awaitable[object]]:
+    """What turns a reply into the value, wherever it runs. It raises ValueError when the reply does not parse."""
+    if isinstance(output, ParsesAside):
+        return output.parse_aside
+
+    async def parse(text: str) -> object:
+        return output.parse(text)
+
+    return parse
