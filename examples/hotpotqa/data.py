@@ -2,8 +2,8 @@
 
     python examples/hotpotqa/data.py hotpot_dev_distractor_v1.json [FOLDER]
 
-Reads HotpotQA's own JSON, or (`.jsonl.gz`) rows `{id, question, answers, supporting_titles, contexts: [{title, text}]}`.
-The same rows give the same files, byte for byte.
+Reads HotpotQA's own JSON, or (`.jsonl.gz`) rows `{id, question, answers, supporting_titles, contexts}`, where a context
+is `{title, text}`. The same rows give the same files, byte for byte.
 """
 
 from __future__ import annotations

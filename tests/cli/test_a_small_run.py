@@ -14,16 +14,16 @@ import pytest
 pytestmark = pytest.mark.integration
 QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart"
 UNITYMAS = [sys.executable, "-c", "from unitymas.cli import main; main()"]
-SETTINGS = ["--set", "algorithm.rolloutsPerTask=2", "--set", "schedule.tasksPerStep=2", "--set", "evaluation.every=1"]
+SETTINGS = ["--set", "algorithm.rolloutsPerTask=2", "--set", "schedule.tasksPerStep=2"]
 
 
 def unitymas(*arguments: object, code: int = 0) -> str:
-    """Run a command in a process of its own; its standard output."""
+    """Run a command in a process of its own; what it printed, or where it fails as expected, its errors."""
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     given = [*UNITYMAS, *(str(argument) for argument in arguments)]
     done = subprocess.run(given, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    return done.stdout if code == 0 else done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -47,15 +47,13 @@ def test_a_run_is_trained_compared_looked_into_evaluated_and_exported(manifests:
     assert "first weights" in said and "next:  unitymas traces" in said
     assert json.loads((folder / "summary.json").read_text("utf-8"))["steps"] == 1
     assert (folder / "curve.png").read_bytes().startswith(b"\x89PNG")
-    assert "a run that was started here before" in unitymas("run", "-f", manifests, "--to", folder, code=2)
+    again = unitymas("run", "-f", manifests, "--to", folder, *SETTINGS, code=2)
+    assert "a run that was started here before" in again
 
-    rows = json.loads(
-        unitymas("traces", folder, "SELECT count(*) AS n FROM visits WHERE phase = 'train'", "--output", "json")
-    )
-    assert rows == [{"n": 2 * 2 * 5}]
-    found = json.loads(
-        unitymas("eval", folder, "--first", "--split", "dev", "--sampling", "greedy", "--output", "json")
-    )
+    count = "SELECT count(*) AS visits FROM visits WHERE phase = 'train'"
+    assert json.loads(unitymas("traces", folder, count, "--output", "json")) == [{"visits": 2 * 2 * 5}]
+    asked = ("--first", "--split", "dev", "--sampling", "greedy", "--output", "json")
+    found = json.loads(unitymas("eval", folder, *asked))
     assert (found["step"], list(found["scores"]), found["scores"]["greedy"]["tasks"]) == (0, ["greedy"], 6)
     unitymas("export", folder, "--to", tmp_path / "models")
     assert (tmp_path / "models" / "searcher" / "model.safetensors").exists()
@@ -63,7 +61,7 @@ def test_a_run_is_trained_compared_looked_into_evaluated_and_exported(manifests:
 
 def test_a_stopped_run_exits_130_after_saving_and_is_resumed_to_its_end(manifests: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    given = [*UNITYMAS, "run", "-f", str(manifests), "--to", str(folder), "--steps", "50", *SETTINGS]
+    given = [*UNITYMAS, "run", "-f", str(manifests), "--to", str(folder), "--steps", "12", *SETTINGS]
     with subprocess.Popen(given, stdout=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}) as run:
         assert run.stdout is not None
         for line in run.stdout:
@@ -75,4 +73,12 @@ def test_a_stopped_run_exits_130_after_saving_and_is_resumed_to_its_end(manifest
     assert f"continue with: unitymas resume {folder}" in said
     saved = int(said.split("saved after step ")[1].split(";")[0])
     first = next(line for line in unitymas("resume", folder).splitlines() if line.startswith("step "))
-    assert first.startswith(f"step {saved + 1}/50")
+    assert first.startswith(f"step {saved + 1}/12")
+
+
+def test_a_dry_run_shows_models_roles_and_tasks_and_writes_nothing(manifests: Path, tmp_path: Path) -> None:
+    said = unitymas("run", "-f", manifests, "--to", tmp_path / "run", "--dry-run", "--steps", 3, *SETTINGS)
+    assert "3 steps of 2 tasks x 2 rollouts, grpo; at most 3 calls a trajectory" in said
+    assert "tasks: 6 train, 6 dev, 6 test" in said
+    assert "561k" in said
+    assert list(tmp_path.iterdir()) == []

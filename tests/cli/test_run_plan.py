@@ -1,4 +1,4 @@
-"""What `run` shows before it starts, and what it refuses."""
+"""What `run` knows of weights before it loads them, and what it refuses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import Result
@@ -36,18 +35,6 @@ def test_a_short_count_is_within_half_a_percent(count: int) -> None:
     text = short(count)
     factor = {"k": 10**3, "M": 10**6, "B": 10**9}.get(text[-1], 1)
     assert abs(float(text.rstrip("kMB")) * factor - count) <= 0.005 * count
-
-
-def test_a_dry_run_shows_models_roles_and_tasks_and_writes_nothing(
-    unitymas: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    result = unitymas("run", "-f", QUICKSTART, "--dry-run", "--steps", 3, "--set", "algorithm.rolloutsPerTask=4")
-    assert result.exit_code == 0
-    assert "3 steps of 12 tasks x 4 rollouts, grpo; at most 3 calls a trajectory" in result.stdout
-    assert "tasks: 1,140 train, 294 dev, 471 test" in result.stdout
-    assert "561k" in result.stdout
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_bad_override_exits_2_and_names_the_option(unitymas: Command) -> None:

@@ -1,4 +1,4 @@
-"""What each class of failure does to a trajectory: tried again, left out, scored as it stands, or the end of the run."""
+"""What each class of failure does to a trajectory: tried again, left out, scored as it stands, or the run's end."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_a_step_that_loses_too_many_fails_and_the_run_resumes(tmp_path: Path) ->
 
     project, folder = small_project(tmp_path / "p", limits={"retries": 0}), tmp_path / "run"
     with pytest.raises(
-        Infrastructure, match="train after step 2: 4 of 4 trajectories lost; the last one: .*engine died"
+        Infrastructure, match=r"train after step 2: 4 of 4 trajectories lost; the last one: .*engine died"
     ):
         run_scripted(project, folder, {"m": Learner("m", yes, failure=broken)})
     found = Barrier(folder / "checkpoints").latest()
@@ -170,7 +170,10 @@ def test_a_step_that_loses_too_many_fails_and_the_run_resumes(tmp_path: Path) ->
 
 
 def test_an_error_that_nobody_foresaw_ends_the_run_instead_of_hanging_it(tmp_path: Path) -> None:
-    group = Learner("m", yes, failure=lambda request: ZeroDivisionError("division by zero"))
+    def broken(request: Request) -> Exception:
+        return ZeroDivisionError("division by zero")
+
+    group = Learner("m", yes, failure=broken)
     with pytest.raises(Author, match="model m: ZeroDivisionError: division by zero"):
         run_scripted(small_project(tmp_path / "p"), tmp_path / "run", {"m": group})
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,26 +20,30 @@ from unitymas.controller.store import Store
 
 
 class Signalled(Learner):
-    """Has this process signalled once: when a request comes that `during` says, or in the update of step 1."""
+    """Has this process signalled once, by the request that `during` says, which is never answered; or in an update."""
 
     def __init__(self, during: Callable[[Request], bool], *, in_update: bool = False) -> None:
         self.sent = False
-        super().__init__("m", lambda request: self.answer_to(request))
+        super().__init__("m", yes, delay_s=self.delay_s)
         self.during = during
         self.in_update = in_update
 
-    def answer_to(self, request: Request) -> str:
-        self.send(self.during(request))
-        return yes(request)
+    def delay_s(self, request: Request) -> float:
+        return NEVER_S if self.send(self.during(request)) else 0.0
 
-    def send(self, due: bool) -> None:
-        if due and not self.sent:
+    def send(self, due: bool) -> bool:
+        due = due and not self.sent
+        if due:
             self.sent = True
-            os.kill(os.getpid(), signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
+        return due
 
     async def train(self, rows: Sequence[Row], *, step: int) -> Update:
         self.send(self.in_update and step == 1)
         return await super().train(rows, step=step)
+
+
+NEVER_S = 3600.0
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("*/README.md")])
+PAGES = sorted(
+    [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "examples").glob("*/README.md"),
+    ]
+)
 BLOCK = re.compile(r"^```sh\n(.*?)^```", re.M | re.S)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 MAKE = re.compile(r"^make \w+$")
@@ -19,7 +26,8 @@ MAKE = re.compile(r"^make \w+$")
 
 def commands(page: Path) -> list[str]:
     blocks = BLOCK.findall(page.read_text("utf-8"))
-    return [line for block in blocks for line in block.replace("\\\n", " ").splitlines() if line and not MAKE.match(line)]
+    lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+    return [line for line in lines if line and not MAKE.match(line)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -42,7 +50,9 @@ def test_every_make_target_is_helped() -> None:
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if commands(page)], ids=lambda page: page.parent.name + page.name
+)
 def test_the_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])

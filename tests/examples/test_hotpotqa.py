@@ -22,7 +22,8 @@ from unitymas.check.run import check
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "hotpotqa"
-ROWS = Path(os.environ.get("UNITYMAS_DATA", ROOT.parent / "shared" / "data")) / "hotpotqa" / "dev_distractor500.jsonl.gz"
+DATA = Path(os.environ.get("UNITYMAS_DATA", ROOT.parent / "shared" / "data"))
+ROWS = DATA / "hotpotqa" / "dev_distractor500.jsonl.gz"
 """Questions with their paragraphs; not part of the project."""
 SPLITS = ("train", "dev", "test")
 
@@ -150,9 +151,7 @@ def _weights(folder: Path, step: int) -> dict[str, Any]:
 def test_one_real_step_of_smollm2_moves_its_weights_and_keeps_parity(
     data: Path, smollm2: Path, workplace: Path, trained: Callable[[Project, Path], Any]
 ):
-    project = _moved(
-        _project("hotpotqa-smollm2"), smollm2=smollm2, corpus=data / "corpus.jsonl.gz", questions=data
-    )
+    project = _moved(_project("hotpotqa-smollm2"), smollm2=smollm2, corpus=data / "corpus.jsonl.gz", questions=data)
     heard = trained(_small(project), workplace)
     (step,) = heard.steps
     numbers = step.numbers

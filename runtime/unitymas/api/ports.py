@@ -86,7 +86,8 @@ class Workers(Protocol):
 
         With `setup` the entry point is a class, built once a process with those keywords, then called.
         Raises Author when it cannot be imported or raises (`__cause__` is a ValueError when it raised one), Deadline
-        when it ran longer than `timeout_s`, Infrastructure when its process died twice. `where` names the caller.
+        when it ran longer than `timeout_s`, Infrastructure when its process died twice or it raised that itself.
+        `where` names the caller.
         """
         ...
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 from typing import Annotated
 
@@ -24,7 +25,12 @@ def run(
         str | None, typer.Option("--name", metavar="RUN", help="Which TrainingRun, where there are several.")
     ] = None,
     to: Annotated[
-        Path | None, typer.Option("--to", metavar="FOLDER", help="The run's folder; runs/NAME by default.")
+        Path | None,
+        typer.Option(
+            "--to",
+            metavar="FOLDER",
+            help="The run's folder; by default the first free of runs/NAME, runs/NAME-2, ...",
+        ),
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="In place of spec.seed.")] = None,
     steps: Annotated[int | None, typer.Option("--steps", help="In place of spec.schedule.steps.")] = None,
@@ -52,7 +58,7 @@ def run(
         _show_plan(project)
     if dry_run:
         return
-    _train(project, to or RUNS / project.run.name, ray=ray, ray_address=ray_address, quiet=quiet)
+    _train(project, to or _next_folder(project.run.name), ray=ray, ray_address=ray_address, quiet=quiet)
 
 
 def resume(folder: RunFolder, ray: Ray = False, ray_address: RayAddress = None, quiet: Quiet = False) -> None:
@@ -66,6 +72,15 @@ def resume(folder: RunFolder, ray: Ray = False, ray_address: RayAddress = None, 
 
     _, project = reopen(folder)
     _train(project, folder, ray=ray, ray_address=ray_address, quiet=quiet, resume=True)
+
+
+def _next_folder(name: str) -> Path:
+    """The first of runs/NAME, runs/NAME-2, ... that is not there yet: an earlier run is never touched."""
+    return next(folder for number in count(1) if not (folder := RUNS / _numbered(name, number)).exists())
+
+
+def _numbered(name: str, number: int) -> str:
+    return name if number == 1 else f"{name}-{number}"
 
 
 def _show_plan(project: Project) -> None:

@@ -19,7 +19,7 @@ from unitymas.controller.barrier import Barrier, Manifest
 from unitymas.controller.dispatch import Desk
 from unitymas.controller.evaluate import Estimate, estimate
 from unitymas.controller.report import EvaluationReport, Observer, StepReport, numbers_of
-from unitymas.controller.rollout import Rollout, Wanted, counted
+from unitymas.controller.rollout import Rollout, Wanted, counted, wanted_of
 from unitymas.controller.schedule import Pool, dev_tasks, evaluates, tasks_of
 from unitymas.controller.stop import Stop, Stopped
 from unitymas.controller.store import Store
@@ -92,9 +92,7 @@ class Loop:
         """One step: rollout, rewards, updates, publication. Raises Stopped, with nothing of the step done."""
         started, cpu = perf_counter(), process_time()
         tasks = tasks_of(self.spec.seed, self.pools["train"], step=step, per_step=self.spec.schedule.tasks_per_step)
-        wanted = [
-            Wanted(task, rollout, step) for task in tasks for rollout in range(self.spec.algorithm.rollouts_per_task)
-        ]
+        wanted = wanted_of(tasks, each=self.spec.algorithm.rollouts_per_task, step=step)
         self.observer.phase(f"step {step + 1}", len(wanted))
         try:
             trajectories = await self._roll(self.assembly.desk(), wanted, done=step)
@@ -186,7 +184,7 @@ class Loop:
         for sampling in self.spec.evaluation.sampling:
             repeats = 1 if sampling == "greedy" else self.spec.evaluation.repeats
             phase = f"{split}-{sampling}"
-            wanted = [Wanted(task, repeat, step, phase) for task in tasks for repeat in range(repeats)]
+            wanted = wanted_of(tasks, each=repeats, step=step, phase=phase)
             self.observer.phase(f"{split} {sampling}", len(wanted))
             desk = self.assembly.desk(greedy=sampling == "greedy")
             trajectories = await self._roll(desk, wanted, done=step)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,17 @@ class Wanted:
     rollout: int
     step: int
     phase: str = "train"
+
+
+def wanted_of(tasks: Sequence[TaskRow], *, each: int, step: int, phase: str = "train") -> list[Wanted]:
+    """`each` trajectories of each task. A task that comes twice, as where an epoch ends, gets further rollouts."""
+    rollouts: Counter[str] = Counter()
+    wanted: list[Wanted] = []
+    for task in tasks:
+        for _ in range(each):
+            wanted.append(Wanted(task, rollouts[task.id], step, phase))
+            rollouts[task.id] += 1
+    return wanted
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,12 +22,12 @@ from unitymas.controller.assemble import Assembly, Build, assemble
 from unitymas.controller.barrier import Barrier
 from unitymas.controller.evaluate import Estimate
 from unitymas.controller.loop import Loop
+from unitymas.controller.pools import read_pools
 from unitymas.controller.report import EvaluationReport, Observer
 from unitymas.controller.rounds import IdleLoop
-from unitymas.controller.schedule import Pool
 from unitymas.controller.stop import Stop
 from unitymas.controller.store import Store
-from unitymas.data import Sources, read_rows
+from unitymas.data import Sources
 from unitymas.models import Backend, build_groups
 
 Result = TypeVar("Result")
@@ -86,15 +86,13 @@ async def train(
 ) -> Summary:
     """Train a run from its start, or (`resume`) from its last checkpoint, to its end.
 
-    A run that has ended is not run again: its summary is returned. Raises BadInput before anything is loaded when
-    something is wrong; Stopped when the user stops it.
+    A run that has ended is only told of again. Raises BadInput before it starts; Stopped when the user stops it.
     """
     started = perf_counter()
     if resume and (finished := _finished(folder, project)) is not None:
         return finished
     sources = Sources(project.run.spec, Path(project.folder))
-    pools = read_pools(project, sources)
-    barrier = _barrier(project, sources, folder)
+    pools, barrier = read_pools(project, sources), _barrier(project, sources, folder)
     store = Store(folder) if resume else _new(folder, project, barrier)
     try:
         async with opened(project, sources, _builder(backend, ray_address)) as assembly:
@@ -114,7 +112,7 @@ async def train(
         if not resume:
             run_folder.discard(folder)  # nothing has been run: mended, it may start here
         raise
-    summary = _summary(project, folder, reports, seconds=perf_counter() - started, train_cpu_s=loop.train_cpu_s)
+    summary = _summary(loop, project, folder, reports)
     store.write_json(run_folder.SUMMARY, {**asdict(summary), "folder": str(folder)})
     return summary
 
@@ -169,26 +167,6 @@ async def export(project: Project, *, folder: Path, to: Path, step: int | None) 
     return folders
 
 
-def read_pools(project: Project, sources: Sources) -> dict[str, Sequence[Pool]]:
-    """The rows of every split. Raises BadInput with every bad row."""
-    data = project.run.spec.data
-    pools: dict[str, Sequence[Pool]] = {}
-    for split in ("train", "dev", "test"):
-        pools[split] = [
-            Pool(read_rows(sources.path(part.source, part.file), project.workflow.spec.input), part.weight)
-            for part in getattr(data, split)
-        ]
-    if not any(pool.rows for pool in pools["train"]):
-        raise BadInput(
-            [
-                Finding(
-                    "data", "spec.data.train", "no rows", "tasks to train on", kind="TrainingRun", name=project.run.name
-                )
-            ]
-        )
-    return pools
-
-
 @asynccontextmanager
 async def opened(project: Project, sources: Sources, build: Build) -> AsyncGenerator[Assembly]:
     """An assembly with its rounds running; everything is closed at the end, whatever happens."""
@@ -207,9 +185,7 @@ def _builder(backend: Backend, ray_address: str | None) -> Build:
     return partial(build_groups, backend=backend, ray_address=ray_address)
 
 
-def _summary(
-    project: Project, folder: Path, reports: Sequence[EvaluationReport], *, seconds: float, train_cpu_s: float
-) -> Summary:
+def _summary(loop: Loop, project: Project, folder: Path, reports: Sequence[EvaluationReport]) -> Summary:
     steps = project.run.spec.schedule.steps
     return Summary(
         run=project.run.name,
@@ -218,8 +194,8 @@ def _summary(
         chosen_step=reports[-1].step if reports else steps,
         first=reports[0].scores if reports else {},
         chosen=reports[-1].scores if reports else {},
-        seconds=seconds,
-        train_cpu_s=train_cpu_s,
+        seconds=perf_counter() - loop.started_s,
+        train_cpu_s=loop.train_cpu_s,
     )
 
 

@@ -113,15 +113,14 @@ class Template:
         as variable: the safe side, since a variable's text is never read as control tokens.
         """
         return tuple(
-            Segment("".join(pieces), variable)
-            for variable, pieces in groupby(self._pieces(values), key=lambda piece: not isinstance(piece, Literal))
+            Segment("".join(pieces), kind is not Literal) for kind, pieces in groupby(self._pieces(values), key=type)
         )
 
-    def _pieces(self, values: Mapping[str, object]) -> Iterator[str]:
+    def _pieces(self, values: Mapping[str, object]) -> list[str]:
         context = self._template.new_context({**self._globals, **values}, shared=True)
         root = cast(Callable[[Any], Iterator[str]], self._template.root_render_func)
         try:
-            yield from (piece for piece in root(context) if piece)
+            return [piece for piece in root(context) if piece]
         except _FAILURES as error:
             raise EvaluationError(self.text, f"line {self._line(error)}: {_reason(error)}") from None
 

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import BinaryIO, cast
 
+from unitymas.api.errors import Infrastructure
+
 HEADER = struct.Struct("<Q")
 """Length of the pickle that follows, in bytes."""
 FRAMES = 3
@@ -38,6 +40,8 @@ class Answer:
     error: str = ""
     value_error: bool = False
     """What was raised is a ValueError."""
+    broke: bool = False
+    """What was raised is Infrastructure: the user's code says that something that it needs broke."""
 
 
 def pack(message: object) -> bytes:
@@ -83,7 +87,8 @@ class Runner:
             value = function(**given) if isinstance(given, Mapping) else function(*given)
             return Answer(list(cast(Iterator[object], value)) if isinstance(value, Iterator) else value)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - users' code may raise anything; the caller classifies
-            return Answer(error=_told(error), value_error=isinstance(error, ValueError))
+            broke = isinstance(error, Infrastructure)
+            return Answer(error=_told(error), value_error=isinstance(error, ValueError), broke=broke)
 
     def _function(self, job: Job) -> Callable[..., object]:
         key = f"{job.entrypoint} {job.setup}"

@@ -111,4 +111,6 @@ async def _end(process: Process) -> None:
 def _value(answer: Answer, where: str) -> object:
     if not answer.error:
         return answer.value
+    if answer.broke:
+        raise Infrastructure(where, answer.error)
     raise Author(where, answer.error) from (ValueError(answer.error) if answer.value_error else None)

@@ -6,7 +6,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unitymas.workflow.context import Context, Value
+from unitymas.workflow.context import Context, Value, plain
 from unitymas.workflow.team import Player
 
 
@@ -25,7 +25,8 @@ class Agent:
 
     def __call__(self, /, **values: object) -> Coroutine[Any, Any, Value]:
         """Play the role. The visit is keyed now, when the call is made."""
-        return self.context.play(self.player, self.context.visit(self.node), {"task": self.task, **values})
+        seen = {"task": self.task, **{name: plain(value) for name, value in values.items()}}
+        return self.context.play(self.player, self.context.visit(self.node), seen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,34 +43,35 @@ class BoundTool:
 
     def __call__(self, /, **arguments: object) -> Coroutine[Any, Any, Value]:
         """Call the tool. The visit is keyed now, when the call is made."""
-        return self.context.use(self.tool, self.context.visit(self.node), arguments)
+        given = {name: plain(value) for name, value in arguments.items()}
+        return self.context.use(self.tool, self.context.visit(self.node), given)
 
 
 class Agents:
     """The roles, as attributes; by `agents["name"]` also where Python has that name itself."""
 
     def __init__(self, context: Context, task: Mapping[str, object]) -> None:
-        self.__agents = {name: Agent(context, player, name, task) for name, player in context.team.items()}
+        self.__context, self.__task = context, task
 
     def __getitem__(self, name: str) -> Agent:
-        return self.__agents[name]
+        return Agent(self.__context, self.__context.team[name], name, self.__task)
 
     def __getattr__(self, name: str) -> Agent:
-        if name not in self.__agents:
-            raise AttributeError(f"no role `{name}`; there are {', '.join(self.__agents)}")
-        return self.__agents[name]
+        if name not in self.__context.team:
+            raise AttributeError(f"no role `{name}`; there are {', '.join(self.__context.team)}")
+        return self[name]
 
 
 class Tools:
     """The tools, as attributes; by `tools["name"]` also where Python has that name itself."""
 
     def __init__(self, context: Context, names: Sequence[str]) -> None:
-        self.__tools = {name: BoundTool(context, name, name) for name in names}
+        self.__context, self.__names = context, names
 
     def __getitem__(self, name: str) -> BoundTool:
-        return self.__tools[name]
+        return BoundTool(self.__context, name, name)
 
     def __getattr__(self, name: str) -> BoundTool:
-        if name not in self.__tools:
-            raise AttributeError(f"no tool `{name}`; there are {', '.join(self.__tools) or 'none'}")
-        return self.__tools[name]
+        if name not in self.__names:
+            raise AttributeError(f"no tool `{name}`; there are {', '.join(self.__names) or 'none'}")
+        return self[name]

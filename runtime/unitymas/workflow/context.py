@@ -27,6 +27,13 @@ class Value(dict[str, object]):
             raise AttributeError(f"no field `{name}`; there are {', '.join(self)}") from None
 
 
+def plain(value: object) -> object:
+    """The value with plain records, as expressions take them: of a Value, or of a list of them."""
+    if isinstance(value, Value):
+        return dict(value)
+    return [plain(item) for item in cast(list[object], value)] if isinstance(value, list) else value
+
+
 @dataclass(frozen=True, slots=True)
 class Answered:
     """A reply with what the controller saw of the call; times in seconds since the attempt started."""

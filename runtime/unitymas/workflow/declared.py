@@ -10,6 +10,9 @@ from unitymas.api.errors import Findings
 from unitymas.api.shapes import ListOf, Record, Shape, ShapeError
 from unitymas.api.workflow import Node, WorkflowSpec
 
+DEFAULT = "default"
+"""The child that a switch runs when it names no other."""
+
 
 def shapes_of_input(
     spec: WorkflowSpec, findings: Findings
@@ -42,14 +45,19 @@ def all_nodes(nodes: Sequence[Node], path: str = "spec.nodes") -> Iterator[tuple
 
 
 def check_names(spec: WorkflowSpec, findings: Findings) -> None:
-    """A finding for every node that has an earlier one's name; each switch may have a `default`."""
+    """A finding for every node that has an earlier one's name; each switch, and nothing else, may have a `default`."""
+    nodes = list(all_nodes(spec.nodes or ()))
+    switched = {id(child) for node, _ in nodes if node.switch is not None for child in node.nodes or ()}
     seen: Counter[str] = Counter()
-    for node, path in all_nodes(spec.nodes or ()):
-        seen[node.name] += node.name != "default"
+    for node, path in nodes:
+        at = f"{path}.name"
+        if node.name == DEFAULT:
+            if id(node) not in switched:
+                findings.add("switch-default", at, found="`default` outside a switch", expected="another name")
+            continue
+        seen[node.name] += 1
         if seen[node.name] == 2:  # once, however often
-            findings.add(
-                "duplicate-name", f"{path}.name", found=f"`{node.name}` a second time", expected="a name of its own"
-            )
+            findings.add("duplicate-name", at, found=f"`{node.name}` a second time", expected="a name of its own")
 
 
 def check_privileged(spec: WorkflowSpec, findings: Findings) -> None:

@@ -81,8 +81,8 @@ class Place:
         place = Place(
             prefix=prefix,
             order=order,
-            turns={**self.turns, turn[0]: turn[1]} if turn else self.turns,
-            items={**self.items, item[0]: item[1]} if item else self.items,
+            turns=_within(self.turns, *turn) if turn else self.turns,
+            items=_within(self.items, *item) if item else self.items,
             after=self._last or self.after,
             owner=owner or self.owner,
             leaf=(turn or item or (None,))[0],
@@ -139,6 +139,11 @@ class Place:
         for one in self._stage:
             keys.update(dict.fromkeys((one.key,) if isinstance(one, Visit) else one._reached()))
         return tuple(keys) or self._last
+
+
+def _within(around: Mapping[str, int], name: str, number: int) -> dict[str, int]:
+    """One loop or forEach further in: it comes last, in place of one around it that has its name."""
+    return {**{other: at for other, at in around.items() if other != name}, name: number}
 
 
 def _done(task: asyncio.Task[object] | None) -> bool:

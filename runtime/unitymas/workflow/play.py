@@ -15,7 +15,7 @@ from unitymas.api.workflow import WorkflowSpec
 from unitymas.workflow.agents import Agents, Tools
 from unitymas.workflow.bound import most_calls
 from unitymas.workflow.compile import Compiled, compile_workflow
-from unitymas.workflow.context import Context, Dispatch
+from unitymas.workflow.context import Context, Dispatch, plain
 from unitymas.workflow.interpret import Interpreter
 from unitymas.workflow.keys import Place
 from unitymas.workflow.structure import standing
@@ -85,7 +85,7 @@ async def _interpreted(
 
 async def _coded(code: Code, context: Context, task: Mapping[str, object], agents: Agents, tools: Tools) -> None:
     try:
-        context.trajectory.result = await code(task, agents, tools)
+        context.trajectory.result = plain(await code(task, agents, tools))
         if context.open:
             raise Author("workflow code", f"ended before {', '.join(context.open)}: every call must be awaited")
     except Author as error:

@@ -9,6 +9,7 @@ from unitymas.api import shapes
 from unitymas.api.shapes import ListOf, Record, Shape, ShapeError
 from unitymas.api.tool import Tool
 from unitymas.api.workflow import Node, WorkflowSpec
+from unitymas.workflow.declared import DEFAULT
 from unitymas.workflow.team import role_value
 
 PASSAGE = shapes.record(id=shapes.STRING, title=shapes.STRING, text=shapes.STRING, score=shapes.NUMBER)
@@ -54,7 +55,8 @@ def node_shape(spec: WorkflowSpec, node: Node) -> NodeShape:
         return NodeShape(single, ListOf(single), {})
     exposed: dict[str, Shape] = {}
     for name, child in children.items():
-        exposed[name] = child.value
+        if name != DEFAULT:  # there may be many: each is told by its switch only
+            exposed[name] = child.value
         exposed.update(child.exposed)
     return NodeShape(single, single, exposed)
 

@@ -39,6 +39,8 @@ class ScriptedGroup:
 
     async def generate(self, requests: Sequence[Request]) -> list[Reply]:
         """See `api.ports.ModelGroup`. Raises what `failure` gives; Author for a role without a script."""
+        if self._delay_s is None:
+            return [await self._answer(request) for request in requests]
         return list(await asyncio.gather(*map(self._answer, requests)))
 
     async def stat(self) -> Mapping[str, float]:
