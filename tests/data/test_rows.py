@@ -84,7 +84,7 @@ def test_a_long_report_is_cut_to_twenty_and_a_count(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "content", [gzip.compress(b'{"question": "q"}\n' * 99, mtime=0)[:-20], b"no gzip", gzip.compress(b"\xff")]
+    "content", [gzip.compress(b'{"question": "q"}\n' * 99, mtime=0)[:-20], b"no gzip", gzip.compress(b"\xff", mtime=0)]
 )
 def test_an_unreadable_file_is_a_finding(tmp_path: Path, content: bytes):
     file = tmp_path / "train.jsonl.gz"
