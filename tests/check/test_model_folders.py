@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -70,3 +71,13 @@ def test_a_chat_template_that_refuses_system_messages_is_told(project: Path):
     )
     change(project / "model" / "tokenizer_config.json", chat_template=template)
     assert {finding.check for finding in findings(project)} == {"chat-template"}
+
+
+def test_a_prompt_whose_own_text_never_fits_is_told(project: Path):
+    change(project / "model" / "config.json", max_position_embeddings=12)
+    workflow = next(file for file in project.glob("*.yaml") if "MultiAgentWorkflow" in file.read_text())
+    workflow.write_text(re.sub(r"maxTokens: \d+", "maxTokens: 11", workflow.read_text()))
+    assert [(finding.check, finding.kind, finding.path) for finding in findings(project)] == [
+        ("context", "MultiAgentWorkflow", "spec.roles[0].prompt"),
+        ("context", "MultiAgentWorkflow", "spec.roles[1].prompt"),
+    ]

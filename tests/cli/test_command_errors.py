@@ -10,7 +10,16 @@ import structlog
 import typer
 from typer.testing import CliRunner
 
-from unitymas.api.errors import Author, BadInput, Deadline, Finding, Infrastructure, ParityBroken, UnityMASError
+from unitymas.api.errors import (
+    Author,
+    BadInput,
+    Deadline,
+    Finding,
+    Infrastructure,
+    NotFinite,
+    ParityBroken,
+    UnityMASError,
+)
 from unitymas.cli.errors import Reporting
 from unitymas.cli.logs import configure
 
@@ -36,6 +45,7 @@ def run_raising(error: BaseException) -> tuple[int, str, BaseException | None]:
         (Deadline("trajectory 1", "late"), "Deadline: trajectory 1: late", "limits.onDeadline"),
         (Author("metric f1", "KeyError: x"), "Author: metric f1: KeyError: x", "mend it"),
         (ParityBroken("model small: 0.1 nats"), "ParityBroken: model small: 0.1 nats", "precision"),
+        (NotFinite("model small: loss nan"), "NotFinite: model small: loss nan", "learningRate"),
         (UnityMASError("no"), "UnityMASError: no", ""),
     ],
 )

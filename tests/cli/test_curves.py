@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from unitymas.cli.curve import dev_curves, draw, reward_curves, sparkline, text_curves
+from unitymas.cli.outcome import before_and_after, interval
+from unitymas.controller.evaluate import Estimate
 
 RECORDS = [
     {"step": 0, "phase": "dev-greedy", "score": 0.1, "low": 0.0, "high": 0.2, "tasks": 9, "lost": 0},
@@ -45,3 +49,17 @@ def test_the_picture_is_a_png_also_of_a_run_without_dev(tmp_path: Path) -> None:
     for name, records in (("whole", RECORDS), ("no-dev", RECORDS[1:3])):
         draw(records, tmp_path / name, title="quickstart")
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_was_all_lost_is_in_no_curve(tmp_path: Path) -> None:
+    lost: list[dict[str, Any]] = [
+        {"step": 3, "phase": "dev-greedy", "score": None, "low": None, "high": None, "tasks": 0, "lost": 9},
+        {"step": 3, "phase": "train", "reward/searcher": None},
+    ]
+    for records in (lost, [*RECORDS, *lost]):
+        draw(records, tmp_path / "curve.png", title="quickstart")
+    assert text_curves([*RECORDS, *lost]) == text_curves(RECORDS)
+    assert text_curves(lost) == []
+    nothing = Estimate(math.nan, math.nan, math.nan, 0, 9)
+    assert interval(nothing) == "none (9 lost)"
+    before_and_after({"greedy": nothing}, {"greedy": nothing}, chosen_step=3)

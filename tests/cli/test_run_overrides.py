@@ -69,6 +69,16 @@ def test_what_is_no_assignment_is_bad_input(text: str) -> None:
         parse_override(text)
 
 
+@pytest.mark.parametrize(
+    "value",
+    ["2024-01-01", "2024-13-45", "!!binary aGk=", "!!set {a}", "&a [*a]", ".inf", ".nan", "{[a]: 1}", "[" * 3000],
+)
+def test_what_json_lacks_is_a_finding(value: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        parse_override(f"limits.call={value}")
+    assert caught.value.findings[0].check == "override"
+
+
 @given(st.integers(-(10**6), 10**6), st.booleans())
 def test_values_are_read_as_yaml_and_spec_may_be_left_out(value: int, full: bool) -> None:
     parsed = parse_override(f"{'spec.' if full else ''}schedule.steps={value}")

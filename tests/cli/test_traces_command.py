@@ -122,3 +122,8 @@ def test_a_folder_without_trajectories_is_bad_input(unitymas: Command, tmp_path:
     result = unitymas("traces", tmp_path)
     assert result.exit_code == 2
     assert "expected the folder of a run" in result.stderr
+
+
+@pytest.mark.parametrize("sql", ["", ";", "SELECT 1; SELECT 2"])
+def test_what_is_not_one_query_is_bad_input(unitymas: Command, folder: Path, sql: str) -> None:
+    assert unitymas("traces", folder, sql).exit_code == 2

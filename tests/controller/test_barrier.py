@@ -147,3 +147,18 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with structlog.testing.capture_logs() as logs:
         assert Barrier(tmp_path).latest() is None
     assert logs[0]["reason"] == "a/lessons.json is missing"
+
+
+def test_a_checkpoint_that_is_being_read_outlives_the_saves_meanwhile(tmp_path: Path) -> None:
+    for step in (1, 2):
+        save(tmp_path, step)
+    with Barrier(tmp_path).pinned() as newest, Barrier(tmp_path).pinned(1) as first:
+        for step in (3, 4, 5):
+            save(tmp_path, step, keep=1)
+        assert newest is not None and first is not None
+        assert names(tmp_path) == ["step-1", "step-2", "step-5"]
+        assert (newest[0] / "a" / "lessons.json").exists()
+    save(tmp_path, 6, keep=1)
+    assert names(tmp_path) == ["step-6"]
+    with Barrier(tmp_path).pinned(5) as gone:
+        assert gone is None

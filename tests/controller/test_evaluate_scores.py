@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
+from dataclasses import asdict
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from unitymas.api.errors import Failure
 from unitymas.api.records import TaskRow, Trajectory
-from unitymas.controller.evaluate import estimate
+from unitymas.controller.evaluate import Estimate, estimate
+from unitymas.controller.store import Store
 
 
 def ended(task: str, score: float | None, *, repeat: int = 0, failure: Failure | None = None) -> Trajectory:
@@ -57,3 +62,17 @@ def test_nothing_left_has_no_mean() -> None:
     found = estimate([ended("a", None, failure=Failure.INFRASTRUCTURE)])
     assert math.isnan(found.mean)
     assert (found.tasks, found.lost) == (0, 1)
+
+
+def test_where_no_score_is_asked_for_there_is_no_mean_also_read_back(tmp_path: Path) -> None:
+    found = estimate([ended("a", None), ended("b", None, failure=Failure.POLICY)])
+    assert math.isnan(found.mean)
+    assert str(found) == "no score on 2 tasks"
+    Store(tmp_path).write_json("summary.json", {"chosen": {"greedy": asdict(found)}})
+    written = json.loads((tmp_path / "summary.json").read_text("utf-8"), parse_constant=pytest.fail)
+    assert written["chosen"]["greedy"]["mean"] is None
+    assert math.isnan(Estimate.read(written["chosen"]["greedy"]).low)
+
+
+def test_late_metrics_count_zero_even_where_all_are_late() -> None:
+    assert estimate([ended("a", None, failure=Failure.DEADLINE)]).mean == 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -15,6 +16,7 @@ from support.runs import Heard
 from support.scripted import Learner, run_scripted, small_project, yes
 from unitymas.api.errors import Author, BadInput
 from unitymas.api.resources import Project, RewardSpec
+from unitymas.cli.display import step_line
 from unitymas.controller import session
 from unitymas.controller.barrier import Barrier
 from unitymas.controller.store import Store
@@ -127,3 +129,32 @@ def test_a_broken_row_is_named_before_anything_is_loaded(tmp_path: Path) -> None
         session.run_async(lambda stop: session.train(project, folder=tmp_path / "run", observer=Heard(), stop=stop))
     assert [finding.path for finding in caught.value.findings] == ["rows/dev.jsonl:3: question", "rows/dev.jsonl:7"]
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "path"),
+    [
+        ({"compare": {"by": ["1 / (size(visit.output) - 3)"]}}, "compare.by"),
+        ({"roles": {"answerer": {"compare": {"by": ["1 / (size(visit.output) - 3)"]}}}}, "roles.answerer.compare.by"),
+    ],
+)
+def test_a_comparison_that_fails_on_a_value_ends_the_run_with_its_field(
+    tmp_path: Path, algorithm: Mapping[str, Any], path: str
+) -> None:
+    project = small_project(tmp_path / "p", algorithm={"rolloutsPerTask": 2, **algorithm})
+    group = Learner("m", yes)
+    with pytest.raises(Author, match=rf"^spec\.algorithm\.{path}, visit answer: .*1 / \(size"):
+        run_scripted(project, tmp_path / "run", {"m": group})
+    assert not group.lessons
+
+
+def test_a_run_without_a_score_trains_and_its_scores_are_null(tmp_path: Path) -> None:
+    project = small_project(tmp_path / "p")
+    spec = project.reward.spec.model_copy(update={"score": None})
+    reward = project.reward.model_copy(update={"spec": spec})
+    heard, group = Heard(), Learner("m", yes)
+    run_scripted(replace(project, reward=reward), tmp_path / "run", {"m": group}, observer=heard)
+    assert [step for step, _ in group.lessons] == [0, 1, 2, 3]
+    records = Store(tmp_path / "run").read_metrics()
+    assert {record.get("score") for record in records} == {None}
+    assert "score none" in step_line(heard.steps[0])

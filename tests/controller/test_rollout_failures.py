@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 
 from support.scripted import Learner, run_scripted, small_project, yes
 from unitymas.api.errors import Author, Deadline, Failed, Failure, Infrastructure
@@ -17,7 +18,7 @@ from unitymas.api.ports import ToolAnswer
 from unitymas.api.records import Reply, Request, TaskRow, Trajectory
 from unitymas.api.run import Limits
 from unitymas.controller.barrier import Barrier
-from unitymas.controller.rollout import Rollout, Wanted, counted
+from unitymas.controller.rollout import Rollout, Wanted, counted, require_enough
 from unitymas.controller.store import Store
 from unitymas.workflow import Answered, Workflow, prepare
 
@@ -183,3 +184,22 @@ class Picky(Learner):
 
     async def answer(self, request: Request) -> Reply:
         return (await self.generate([request]))[0]
+
+
+@pytest.mark.parametrize("failure", [Failure.DEADLINE, Failure.INFRASTRUCTURE])
+def test_too_many_that_do_not_count_fail_the_attempt(failure: Failure) -> None:
+    limits = Limits.model_validate({"onDeadline": "drop", "failedShare": 0.5})
+    given = [Trajectory(TaskRow(task, {}), 0, 0, failure=failure, error="why") for task in TASKS]
+    given[0].failure = None
+    error = {Failure.DEADLINE: Deadline, Failure.INFRASTRUCTURE: Infrastructure}[failure]
+    with pytest.raises(error, match="train: 2 of 3 trajectories lost; the last one: why"):
+        require_enough(given, limits, "train")
+    given[1].failure = None
+    require_enough(given, limits, "train")
+
+
+def test_late_trajectories_that_are_scored_are_warned_of_where_they_are_many() -> None:
+    given = [Trajectory(TaskRow(task, {}), 0, 0, failure=Failure.DEADLINE, error="why") for task in TASKS]
+    with structlog.testing.capture_logs() as logs:
+        require_enough(given, Limits(), "train")
+    assert [(told["event"], told["late"], told["of"]) for told in logs] == [("trajectories.late", 3, 3)]

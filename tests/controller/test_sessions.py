@@ -14,6 +14,7 @@ import torch
 from support.runs import Heard, quickstart_project, train_here, weights_of
 from unitymas.api.errors import BadInput, Infrastructure
 from unitymas.controller.barrier import Barrier
+from unitymas.controller.lock import training
 from unitymas.controller.report import StepReport
 from unitymas.controller.session import Summary
 
@@ -100,3 +101,25 @@ def test_a_run_whose_model_is_missing_leaves_no_folder(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"config\.json"):
         train_here(project, tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_checkpoints_go_to_a_source_that_the_run_makes(tmp_path: Path) -> None:
+    changes = {
+        "schedule": {"steps": 1},
+        "sources": ({"name": "runs", "path": str(tmp_path / "kept" / "runs")},),
+        "checkpoint": {"source": "runs"},
+    }
+    project = quickstart_project(tmp_path / "manifests", run=changes)
+    train_here(project, tmp_path / "run")
+    checkpoints = tmp_path / "kept" / "runs" / "quickstart" / "checkpoints"
+    assert Barrier(checkpoints).steps() == [0, 1]
+    assert not (tmp_path / "run" / "checkpoints").exists()
+
+
+def test_a_run_that_another_process_trains_is_neither_started_nor_resumed(tmp_path: Path) -> None:
+    project = quickstart_project(tmp_path / "manifests", run=RUN)
+    (tmp_path / "run").mkdir()
+    with training(tmp_path / "run"):
+        with pytest.raises(BadInput, match="trained by another process"):
+            train_here(project, tmp_path / "run")
+        assert not (tmp_path / "run" / "resources.yaml").exists()

@@ -34,3 +34,10 @@ def test_every_bad_passage_is_told_with_its_line(tmp_path: Path):
         ("wiki.jsonl:3: title", "3"),
         ("wiki.jsonl:5: id", "`9` again, as in line 4"),
     ]
+
+
+def test_a_passage_with_half_of_a_surrogate_pair_is_told_with_its_line(tmp_path: Path):
+    file = write(tmp_path, {"text": "right"}, {"text": "\ud800"})
+    with pytest.raises(BadInput) as caught:
+        read_corpus(file)
+    assert [finding.path for finding in caught.value.findings] == ["wiki.jsonl:2"]

@@ -97,3 +97,9 @@ def test_rows_are_given_as_they_are_read(tmp_path: Path):
     assert next(rows).id == "x"
     with pytest.raises(BadInput):
         next(rows)
+
+
+@pytest.mark.parametrize("field", ["question", "id"])
+def test_half_of_a_surrogate_pair_is_told_with_its_line(tmp_path: Path, field: str):
+    (found,) = findings(write(tmp_path, [row(), row(**{field: "a\ud800"}), row(id="\U0001f600")]))
+    assert (found.path, found.found) == ("train.jsonl:2", "half of a surrogate pair")

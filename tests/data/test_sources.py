@@ -84,3 +84,21 @@ def test_python_is_imported_from_the_folders_that_say_so(tmp_path: Path):
         {"name": "c", "path": "one.py", "python": True},
     )
     assert made.python_paths() == [tmp_path / "code", tmp_path]
+
+
+def test_a_source_to_write_to_need_not_be_there_but_is_a_folder(tmp_path: Path):
+    (tmp_path / "file").touch()
+    (tmp_path / "mounts" / "claimed").mkdir(parents=True)
+    given = [
+        {"name": "new", "path": "runs/new"},
+        {"name": "claimed", "claim": {"name": "c", "path": "new"}},
+        {"name": "file", "path": "file"},
+        {"name": "far", "uri": "memory://runs"},
+        {"name": "packed", "configMap": {"name": "c"}},
+    ]
+    made = sources(tmp_path, *given)
+    assert made.writable("new") == tmp_path / "runs" / "new"
+    assert made.writable("claimed") == tmp_path / "mounts" / "claimed" / "new"
+    for number, name in enumerate(("file", "far", "packed"), start=2):
+        with pytest.raises(BadInput, match=rf"spec\.sources\[{number}\]: .*can be written to"):
+            made.writable(name)

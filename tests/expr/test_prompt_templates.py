@@ -167,6 +167,67 @@ def test_render_that_fails_says_where_and_why(text: str, reason: str) -> None:
     assert reason in failed.value.reason
 
 
+DOUBLED = (
+    "{{% set n = namespace(x={start}) %}}{{% for i in range(60) %}}{{% set n.x = {grown} %}}{{% endfor %}}{{{{ n.x }}}}"
+)
+UNBOUNDED = [
+    *(f"{{{{ 'x' | {call} }}}}" for call in ("center(60000000)", "indent(60000000, true)", "tojson(indent=60000000)")),
+    *(f"{{{{ 'x'.{name}(60000000) }}}}" for name in ("center", "ljust", "rjust", "zfill")),
+    "{{ '\t'.expandtabs(60000000) }}",
+    *(f"{{{{ '{field}' % given }}}}" for field in ("%60000000d", "%.60000000f", "%(a)60000000d", "%(a(b))9999999d")),
+    "{{ '%*d' % (60000000, 1) }}",
+    "{{ '%60000000d' | format(1) }}",
+    "{{ '{:60000000}'.format(1) }}{{ '{:{w}}'.format(1, w=60000000) }}",
+    "{{ '{:{w}}'.format(1, w=60000000) }}",
+    "{{ ('{0}' * 30000).format('x' * 90000) }}",
+    "{{ ('%(a)s' * 19000) % {'a': 'x' * 90000} }}",
+    "{{ ('x' * 90000) | replace('x', 'y' * 9000) }}",
+    "{{ ('x' * 90000).replace('x', 'y' * 9000) }}",
+    "{{ (['y'] * 90000) | join('z' * 9000) }}",
+    "{{ ('z' * 9000).join(['y'] * 90000) }}",
+    "{{ (['y' * 90000] * 90000) | string }}",
+    "{{ (['y'] * 90000) | map('upper') | join('z' * 9000) }}",
+    "{{ {1: ['y' * 90000] * 90000}.values() }}",
+    "{{ [1] | batch(90000000, 'x') | list }}",
+    "{{ [1] | slice(90000000) | list }}",
+    "{{ ('x' * 90000) | wordwrap(1, true, 'y' * 9000) }}",
+    "{{ 1.5 | round(900000000, 'ceil') }}",
+    "{{ ([[1] * 9000] * 9000) | sum(start=[]) }}",
+    "{{ 'x'.encode() * 10**9 }}",
+    "{% filter center(60000000) %}x{% endfilter %}",
+    "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
+    "{% for i in range(99999) %}" + 1000 * "a" + "{% endfor %}",
+    "{% for i in [1, 2] recursive %}{{ loop([1, 2]) if loop.depth < 60 }}{% endfor %}",
+    "{% macro m(n) %}{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(60) }}",
+    *(
+        DOUBLED.format(start="'a'", grown=grown)
+        for grown in ("n.x ~ n.x", "n.x + n.x", "[n.x, n.x]", "{1: n.x, 2: n.x}")
+    ),
+    DOUBLED.format(start="'a'", grown="[n.x, n.x]").replace("{{ n.x }}", "{{ n }}"),
+    DOUBLED.format(start="3", grown="n.x * n.x"),
+]
+
+
+@pytest.mark.parametrize("text", UNBOUNDED)
+def test_nothing_in_a_template_grows_without_bound(text: str) -> None:
+    template = Template(text)  # compiling computes nothing
+    with pytest.raises(EvaluationError, match=r"SecurityError: "):
+        template.render({"given": {"a": 1, "a(b)": 1}})
+
+
+def test_a_long_prompt_is_well_within_bounds() -> None:
+    hits = [{"title": f"title {number}", "text": "word " * 2000} for number in range(100)]
+    text = (
+        "{% for h in hits %}{{ loop.index }}/{{ loop.length }} {{ h.title | center(30) }}: {{ h.text }}\n{% endfor %}"
+    )
+    text += (
+        "{{ hits | tojson(indent=2) | length }} {{ '%5.2f' % 1.5 }} {{ '{:>4}'.format(3) }} {{ ', '.join(['a', 'b']) }}"
+    )
+    rendered = "".join(segment.text for segment in Template(text).render({"hits": hits}))
+    assert len(rendered) > 1_000_000
+    assert rendered.endswith("  1.50    3 a, b")
+
+
 @pytest.mark.parametrize(
     "call",
     ["task.update({'a': 1})", "task.pop('question')", "task.clear()", "state.hits.append(1)", "state.hits.clear()"],
@@ -214,3 +275,8 @@ def test_segments_together_are_what_plain_jinja_renders(text: str, a: str, b: st
 def test_variable_text_is_never_in_a_segment_of_ours(text: str, secret: str) -> None:
     segments = Template(text).render({"a": secret, "b": secret, "xs": [secret]})
     assert not any(set(segment.text) & set("ζηθΖΗΘ") for segment in segments if not segment.variable)
+
+
+def test_what_always_stands_in_a_prompt_is_its_text_outside_conditions_and_loops() -> None:
+    text = "Read {{ a }}.{% if b %} Maybe {% endif %}{% for x in xs %} each {% endfor %} Answer"
+    assert Template(text).always() == "Read . Answer"

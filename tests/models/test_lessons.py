@@ -69,3 +69,11 @@ def test_tokens_are_whitened_per_role_where_the_role_says_so() -> None:
 def test_nothing_of_this_model_gives_an_empty_lesson() -> None:
     for estimator, critic in (("rloo", None), ("gae", silent)):
         assert lesson([row("c", [], 0.5, foreign=True)], {}, algorithm(estimator=estimator), values=critic).rows == []
+
+
+def test_each_role_discounts_by_its_own_gamma_under_gae() -> None:
+    rows = [row("a", ["a0"], 1.0), row("b", ["b0"], 1.0, role="judge")]
+    rule = algorithm(estimator="gae", scale="none", gamma=1.0, roles={"judge": {"gamma": 0.5}})
+    solver, judge = lesson(rows, held(a0=3, b0=3), rule, values=silent).rows
+    assert_allclose(solver.advantages, [1.0, 1.0, 1.0])
+    assert_allclose(judge.advantages, [0.25, 0.5, 1.0])

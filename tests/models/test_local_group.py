@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from unitymas.api.algorithm import Algorithm
-from unitymas.api.errors import Author, Infrastructure, ParityBroken
+from unitymas.api.errors import Author, Infrastructure, NotFinite, ParityBroken
 from unitymas.api.mapping import Model
 from unitymas.api.ports import ModelGroup, Trains, Update
 from unitymas.api.records import CallId, Message, Reply, Request, Row, Sampling, Segment
@@ -157,6 +157,25 @@ def test_broken_parity_stops_before_any_weight_changes(tiny_model: Path) -> None
     with pytest.raises(ParityBroken, match=r"model m: .* nats .* limits\.parity allows 1e-12"):
         core.train(rewarded, 0)
     assert differ(before, weights(core)) == 0.0
+
+
+@pytest.mark.parametrize("reward", [1e30, 1e38])
+def test_rewards_of_a_huge_scale_stop_before_any_weight_changes(tiny_model: Path, reward: float) -> None:
+    core = GroupCore(spec(tiny_model, estimator="dr-grpo"))
+    before = weights(core)
+    asked = requests(0)
+    rewarded = [replace(row, reward=row.reward * reward) for row in rows(asked, core.generate(asked))]
+    with pytest.raises(NotFinite, match=r"model m, step 0: .* finite number"):
+        core.train(rewarded, 0)
+    assert differ(before, weights(core)) == 0.0
+
+
+def test_a_critic_that_cannot_learn_stops_the_run(tiny_model: Path) -> None:
+    core = GroupCore(spec(tiny_model, estimator="gae"))
+    asked = requests(0)
+    rewarded = [replace(row, reward=row.reward * 1e30) for row in rows(asked, core.generate(asked))]
+    with pytest.raises(NotFinite, match=r"model m, step 0: the critic's loss is inf"):
+        core.train(rewarded, 0)
 
 
 def test_rows_without_advantage_step_no_optimiser(tiny_model: Path) -> None:

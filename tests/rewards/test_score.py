@@ -242,6 +242,10 @@ def shares(trajectory):
 def stranger(trajectory): return [("absent", "r", 1.0)]
 def endless(trajectory): return [("answer", "r", float("inf"))]
 def twice(trajectory): return [("answer", "r", 1.0)] * 2
+def summed(trajectory): return [("answer", "r", 1e308), ("answer", "s", 1e308)]
+def single(trajectory):
+    import numpy
+    return [("answer", "r", numpy.float32(0.5))]
 def odd(trajectory): return [("answer", 1.0)]
 '''
 
@@ -273,7 +277,13 @@ def test_one_function_may_stand_for_all_rewards(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "told"),
-    [("stranger", "visit `absent`"), ("endless", "inf"), ("twice", "second time"), ("odd", r"\('answer', 1.0\)")],
+    [
+        ("stranger", "visit `absent`"),
+        ("endless", "inf"),
+        ("twice", "second time"),
+        ("summed", "visit answer: r, s sum to inf"),
+        ("odd", r"\('answer', 1.0\)"),
+    ],
 )
 def test_what_such_a_function_gets_wrong_is_the_authors(folder: Path, name: str, told: str) -> None:
     with pytest.raises(Author, match=told):
@@ -283,3 +293,17 @@ def test_what_such_a_function_gets_wrong_is_the_authors(folder: Path, name: str,
 def test_computer_algebra_runs_in_the_workers() -> None:
     equal = {"prediction": "'1/2'", "references": "['0.50']", "rule": "prm800k"}
     assert scored(program_of({"name": "m", "mathEqual": equal})).metrics == {"m": 1.0}
+
+
+def test_a_reward_may_be_any_type_of_number_as_a_metric_may(folder: Path) -> None:
+    one = scored(program_of(python={"entrypoint": "mine:single"}), folder=folder)
+    assert one.visits[-1].rewards == {"r": 0.5}
+    assert type(one.visits[-1].rewards["r"]) is float
+
+
+def test_rewards_that_overflow_are_the_authors() -> None:
+    large = {"roles": ["answerer"], "value": "1e308"}
+    with pytest.raises(Author, match=r"rewards\[0\].*visit answer, reward large: found 1e\+308, inf with its weight"):
+        scored(program_of(rewards=[{"name": "large", "weight": 10.0, **large}]))
+    with pytest.raises(Author, match="visit answer: large, larger sum to inf"):
+        scored(program_of(rewards=[{"name": "large", **large}, {"name": "larger", **large}]))

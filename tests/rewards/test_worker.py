@@ -30,6 +30,11 @@ def readings(count): yield from range(count)
 def hang(): time.sleep(600)
 def die(): os._exit(3)
 def leave(): sys.exit(3)
+def interrupt(): raise KeyboardInterrupt("stop")
+def endless():
+    value = []
+    for _ in range(100000): value = [value]
+    return value
 def own(): return Own()
 def function(): return lambda: 0
 def talk(): print("heard"); return sys.stdin.read()
@@ -160,3 +165,17 @@ def test_a_process_that_dies_once_is_replaced_unnoticed(tmp_path: Path) -> None:
 def test_a_process_that_dies_again_is_infrastructure(tmp_path: Path) -> None:
     with pytest.raises(Infrastructure):
         in_pool(tmp_path, lambda pool: call(pool, "die"))
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("interrupt", "KeyboardInterrupt: stop"), ("endless", "cannot be sent back.* recursion")]
+)
+def test_whatever_users_code_raises_is_the_authors_and_keeps_its_process(tmp_path: Path, name: str, told: str) -> None:
+    async def body(pool: ProcessPool) -> tuple[object, object]:
+        before = await call(pool, "process")
+        with pytest.raises(Author, match=told):
+            await call(pool, name)
+        return before, await call(pool, "process")
+
+    before, after = in_pool(tmp_path, body)
+    assert before == after

@@ -172,12 +172,16 @@ def play_code(
     roles: Sequence[Mapping[str, Any]],
     max_calls: int = 100,
     random: Random | None = None,
+    fields: Mapping[str, object] | None = None,
+    hidden: Mapping[str, object] | None = None,
 ) -> Trajectory:
     """One trajectory of a workflow as code; the tool `echo` is there."""
     python = {"entrypoint": "test:run", "maxCalls": max_calls}
-    parsed = WorkflowSpec.model_validate({"input": {}, "tools": [ECHO], "roles": roles, "python": python})
+    given = {"visible": list(fields or {}), "hidden": list(hidden or {})}
+    parsed = WorkflowSpec.model_validate({"input": given, "tools": [ECHO], "roles": roles, "python": python})
     workflow = prepare(parsed, one_model(parsed), code=code)
-    return played(workflow, _group(script, random), [TaskRow("t", {})], tools={"echo": echo(random)})[0]
+    task = TaskRow("t", {**(fields or {}), **(hidden or {})})
+    return played(workflow, _group(script, random), [task], tools={"echo": echo(random)})[0]
 
 
 ECHO: Mapping[str, Any] = {"name": "echo", "python": {"entrypoint": "test:echo"}, "returns": {"found": "string"}}

@@ -26,6 +26,9 @@ def short(word): return {"text": word}
 def bare(word): return word
 def hangs(word): time.sleep(600)
 def raises(word): raise KeyError(word)
+def broken(word): return {"text": "\\ud800", "length": 1}
+def said_no(word): return {"text": "", "length": 0, "ok": "false"}
+def broken_error(word): return {"ok": False, "error": "\\ud800"}
 """
 ROW = {"id": "0", "title": "Moon", "text": "It orbits."}
 
@@ -84,7 +87,14 @@ def test_a_function_may_say_that_the_policy_was_wrong_and_leave_the_rest_empty(t
 
 @pytest.mark.parametrize(
     ("function", "told"),
-    [("short", "no field `length`"), ("bare", "expected a record"), ("raises", r"looks\.py:\d+ in raises")],
+    [
+        ("short", "no field `length`"),
+        ("bare", "expected a record"),
+        ("said_no", r"its answer\.ok: found 'false'; expected true or false"),
+        ("raises", r"looks\.py:\d+ in raises"),
+        ("broken", r"its answer\.text: .*UTF-8"),
+        ("broken_error", "its error: .*UTF-8"),
+    ],
 )
 def test_a_wrong_result_or_an_exception_is_the_authors(tmp_path: Path, function: str, told: str) -> None:
     with pytest.raises(Author, match=told):

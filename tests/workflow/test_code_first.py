@@ -226,3 +226,88 @@ def test_an_unknown_role_or_field_names_those_that_there_are() -> None:
     for code, told in ((role, "no role `absent`; there are a, b, c"), (field, "no field `outputs`; there are output")):
         with pytest.raises(Author, match=told):
             run(code)
+
+
+def test_what_code_changes_is_its_own() -> None:
+    fields: dict[str, object] = {"answers": ["one", {"deep": ["two"]}]}
+
+    async def code(task: Any, agents: Agents, tools: Tools) -> object:
+        seen.append(str(task["answers"]))
+        task["answers"][1]["deep"].clear()
+        task["answers"].append("three")
+        listed = await agents.lists()
+        listed.output.append("more")
+        return (await agents.shows()).text
+
+    seen: list[str] = []
+    roles = [
+        {"name": "lists", "prompt": "", "output": {"format": "json", "shape": ["string"]}},
+        {"name": "shows", "prompt": "{{ task.answers }}"},
+    ]
+    for _ in range(2):
+        one = play_code(code, {"lists": ['["a"]'], "shows": [""]}, roles=roles, fields=fields)
+        assert one.visits[0].value["output"] == ["a"]
+        assert one.visits[1].prompt == seen[0]
+    assert seen[0] == seen[1] == "['one', {'deep': ['two']}]"
+
+
+def test_no_attribute_of_what_code_is_given_leads_to_the_hidden_fields() -> None:
+    async def code(task: Any, agents: Agents, tools: Tools) -> object:
+        reached.extend(_reached([task, agents, tools, agents.a, agents.a.at("b"), tools.echo, await agents.a()]))
+        return ""
+
+    reached: list[object] = []
+    play_code(code, {"a": ["x"]}, roles=ROLES[:1], fields={"question": "q"}, hidden={"gold": "secret"})
+    assert "q" in reached
+    assert not [one for one in reached if isinstance(one, Trajectory) or one == "secret"]
+
+
+def _reached(roots: list[object]) -> list[object]:
+    """Everything that attributes, fields and items lead to, but what Python keeps between double underscores."""
+    found: dict[int, object] = {}
+    while roots:
+        one = roots.pop()
+        if id(one) in found or isinstance(one, type):
+            continue
+        found[id(one)] = one
+        if isinstance(one, dict):
+            roots += [*one.keys(), *one.values()]
+        elif isinstance(one, list | tuple):
+            roots += one
+        elif not isinstance(one, str | int | float | None):
+            roots += [getattr(one, name, None) for name in dir(one) if not name.startswith("__")]
+    return list(found.values())
+
+
+def test_a_call_too_many_is_told_even_when_the_code_catches_it() -> None:
+    async def code(task: Task, agents: Agents, tools: Tools) -> object:
+        for _ in turns("rounds", 5):
+            try:
+                await agents.a()
+            except Author:
+                continue
+        return ""
+
+    with pytest.raises(Author, match=r"5 calls of a workflow that may make 4"):
+        run(code, max_calls=4)
+    assert len(run(code, max_calls=5).visits) == 5
+
+
+def test_code_that_leaves_is_the_authors() -> None:
+    async def code(task: Task, agents: Agents, tools: Tools) -> object:
+        raise SystemExit(3)
+
+    with pytest.raises(Author, match="SystemExit: 3"):
+        run(code)
+
+
+@pytest.mark.parametrize("name", ["self", "node", "values", "task", "context", "player", "arguments", "tool"])
+def test_any_name_may_be_given(name: str) -> None:
+    async def code(task: Task, agents: Agents, tools: Tools) -> object:
+        await tools.echo(**{name: "x"})
+        return (await agents.named(**{name: "x"})).text
+
+    roles = (
+        [{"name": "named", "prompt": "{{ " + name + " }}"}] if name != "self" else [{"name": "named", "prompt": "x"}]
+    )
+    assert play_code(code, {"named": [""]}, roles=roles).visits[-1].prompt == "x"

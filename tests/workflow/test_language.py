@@ -229,6 +229,9 @@ def test_every_switch_may_have_a_default_of_its_own_kind() -> None:
         run([block("outer", word("a"), word("default"), switch="'a'"), word("last", "nodes.default.output")])
     with pytest.raises(BadInput, match="`default` outside a switch"):
         run([word("default")])
+    for twice in ("default", "a"):
+        with pytest.raises(BadInput, match=f"`{twice}` a second time"):
+            run([block("outer", word("a"), word("default"), word(twice), switch="'a'")])
 
 
 def test_three_levels_keep_their_turns_and_items_apart() -> None:
@@ -298,3 +301,10 @@ def test_a_trajectory_cut_short_keeps_its_records_and_a_result_that_has_a_value(
         ("list", Failure.INFRASTRUCTURE),
     ]
     assert run(nodes, many='["x"]', result=result).result == "x"
+
+
+@pytest.mark.parametrize("name", ["seen", "nodes", "local", "self", "cls", "values", "node", "step", "branch", "index"])
+def test_an_item_may_have_any_name(name: str) -> None:
+    each = {"items": "['x', 'y']", "as": name, "parallel": True}
+    one = run([{"name": "many", "role": "word", "forEach": each, "with": {"given": "'b'"}}])
+    assert keys(one) == ["many[0]", "many[1]"]

@@ -161,3 +161,14 @@ def test_a_users_parser_says_unparsed_by_a_value_error(tmp_path: Path) -> None:
 def test_what_else_a_users_parser_does_wrong_is_the_authors(tmp_path: Path, function: str, told: str) -> None:
     with pytest.raises(Author, match=told):
         parsed(tmp_path, function, "two words")
+
+
+@pytest.mark.parametrize(("depth", "parsed"), [(3, True), (64, True), (65, False), (900, False), (5000, False)])
+def test_a_value_is_as_deep_as_can_be_stored(depth: int, parsed: bool) -> None:
+    parse = output(format="json", shape="any").parse
+    text = "[" * depth + "]" * depth
+    if parsed:
+        assert repr(parse(text)) == text
+    else:
+        with pytest.raises(ValueError, match="no JSON value"):
+            parse(text)

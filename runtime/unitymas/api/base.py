@@ -31,6 +31,7 @@ class Spec(BaseModel):
         validate_by_name=True,
         validate_by_alias=True,
         use_attribute_docstrings=True,
+        allow_inf_nan=False,
     )
 
 
@@ -51,6 +52,17 @@ def _seconds(value: object) -> object:
         raise ValueError(f"not a duration such as 60s, 5m or 1h30m ({caught})") from caught
 
 
+def _once(items: list[str]) -> list[str]:
+    again = [item for number, item in enumerate(items) if item in items[:number]]
+    if again:
+        raise ValueError(f"each entry once; found `{again[0]}` a second time")
+    return items
+
+
+Once = AfterValidator(_once)
+"""Marks a list whose entries all differ."""
+Word = Annotated[str, Field(min_length=1)]
+"""Text that is not empty."""
 Name = Annotated[str, Field(pattern=IDENTIFIER, max_length=63), AfterValidator(_not_reserved)]
 """A name that expressions can say: a CEL identifier, no reserved word."""
 Label = Annotated[str, Field(pattern=DNS_LABEL, max_length=63)]

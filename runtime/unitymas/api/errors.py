@@ -105,6 +105,10 @@ class ParityBroken(UnityMASError):
     """Rollout and trainer disagree about log-probabilities; the run stops before the update is applied."""
 
 
+class NotFinite(UnityMASError):
+    """A loss or gradient is no finite number; the run stops before the optimiser steps with it."""
+
+
 @asynccontextmanager
 async def boundary(error: type[Failed], where: str) -> AsyncGenerator[None]:
     """Classify whatever is raised inside as `error`, once; an error already classified passes unchanged."""

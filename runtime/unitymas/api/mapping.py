@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from pydantic import Field, model_validator
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, model_validator
 
 from unitymas.api.base import Duration, Label, Name, Spec
+
+Decay = Annotated[float, Field(ge=0, lt=1)]
+"""Of a running mean."""
+
+
+def _bare(url: object) -> object:
+    # never echoes the address: what is wrong with it may be a secret
+    if found := [f"`{mark}`" for mark in "@?#" if isinstance(url, str) and mark in url]:
+        raise ValueError(f"an address alone, its key in endpoint.secretRef; found {' and '.join(found)} in it")
+    return url
 
 
 class Hub(Spec):
@@ -19,7 +31,8 @@ class Optimizer(Spec):
 
     learning_rate: float = Field(default=1.0e-6, gt=0)
     weight_decay: float = Field(default=0.0, ge=0)
-    betas: tuple[float, float] = (0.9, 0.999)
+    betas: tuple[Decay, Decay] = (0.9, 0.999)
+    """Decay of the running means of gradient and squared gradient."""
     max_grad_norm: float = Field(default=1.0, gt=0)
     """Gradients are clipped to this norm."""
     warmup_steps: int = Field(default=0, ge=0)
@@ -53,7 +66,10 @@ class SecretRef(Spec):
 class Endpoint(Spec):
     """A frozen model behind an OpenAI-compatible server."""
 
-    url: str = Field(pattern=r"^https?://")
+    url: Annotated[str, BeforeValidator(_bare)] = Field(
+        pattern=r"^https?://", json_schema_extra={"pattern": r"^https?://[^@?#]+$"}
+    )
+    """Without user, password or query: keys belong in `secretRef`."""
     model: str
     secret_ref: SecretRef | None = None
     requests_per_second: float | None = Field(default=None, gt=0)

@@ -138,7 +138,8 @@ class Trains(Protocol):
     async def train(self, rows: Sequence[Row], *, step: int) -> Update:
         """One update from the kept tokens of the rows' calls; not served before `publish`.
 
-        Raises ParityBroken before anything changes; Infrastructure when the trainer broke.
+        Raises ParityBroken before anything changes, NotFinite before anything is served, Infrastructure when the
+        trainer broke.
         """
         ...
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from unitymas.api.algorithm import Algorithm
-from unitymas.api.base import Duration, Free, Label, Name, Spec
+from unitymas.api.base import Duration, Free, Label, Name, Once, Spec
 
 
 class Ref(Spec):
@@ -97,7 +97,9 @@ class Evaluation(Spec):
     """The curve on dev; first and chosen weights on test, once, at the end."""
 
     every: int = Field(default=20, ge=1)
-    sampling: list[Literal["greedy", "sampled"]] = Field(default_factory=lambda: ["greedy"], min_length=1)
+    sampling: Annotated[list[Literal["greedy", "sampled"]], Once] = Field(
+        default_factory=lambda: ["greedy"], min_length=1
+    )
     """The first one decides `select`."""
     repeats: int = Field(default=1, ge=1)
     """Trajectories per task when sampled."""
@@ -136,7 +138,7 @@ class Limits(Spec):
     retries: int = Field(default=3, ge=0)
     """Tries again after an infrastructure failure, of a tool or of a whole trajectory."""
     failed_share: float = Field(default=0.5, gt=0, le=1)
-    """A step in which more of the trajectories than this are lost to infrastructure fails the attempt."""
+    """A step with more of its trajectories than this lost to infrastructure, or late and dropped, fails the attempt."""
     parity: float = Field(default=1e-3, gt=0)
     """Largest gap between rollout and trainer log-probability, in nats; a larger one stops the run."""
 
@@ -177,7 +179,7 @@ class TrainingRunSpec(Spec):
     checkpoint: Checkpoint = Field(default_factory=Checkpoint)
     sessions: dict[Name, SessionSpec] = Field(default_factory=dict[Name, SessionSpec])
     limits: Limits = Field(default_factory=Limits)
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, le=2**63 - 1)
     image: str | None = None
     """Runtime image, on a cluster."""
     ray_version: str | None = None

@@ -5,14 +5,16 @@ The notation is what users write: a scalar's name, a list holding one shape, or 
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal, assert_never, cast, get_args
 
 ScalarName = Literal["string", "number", "int", "bool", "any"]
 SCALARS: tuple[str, ...] = get_args(ScalarName)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,23 @@ def _conform_scalar(name: ScalarName, value: object, path: str) -> object:
             right = value is not None
     if not right:
         raise ShapeError(path, _describe(value), name)
+    if not encodable(value):
+        raise ShapeError(path, _describe(value), "text that UTF-8 can write: it holds half of a surrogate pair")
     return value
+
+
+def encodable(value: object) -> bool:
+    """Whether every text in a value, keys included, can be written as UTF-8: JSON can say half a surrogate pair."""
+    match value:
+        case str():
+            return not _SURROGATE.search(value)
+        case Mapping():
+            held = cast(Mapping[object, object], value)
+            return all(encodable(key) and encodable(inner) for key, inner in held.items())
+        case list() | tuple():
+            return all(map(encodable, cast(Sequence[object], value)))
+        case _:
+            return True
 
 
 def _finite(value: float) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from unitymas.api import shapes
-from unitymas.api.base import Entrypoint, Expression, Name, Notation, Spec
+from unitymas.api.base import Entrypoint, Expression, Name, Notation, Once, Spec, Word
 from unitymas.api.tool import Tool
 
 LEVELS = 3
@@ -44,11 +44,11 @@ class Output(Spec):
     """`raw` is the whole reply; the others parse it, and a reply that does not parse has `ok` false."""
     tag: str | None = Field(default=None, pattern=r"^[A-Za-z_][\w-]*$")
     """For `tag`: its name."""
-    tags: list[Name] | None = Field(default=None, min_length=1)
+    tags: Annotated[list[Name], Once] | None = Field(default=None, min_length=1)
     """For `tags`: their names; the output is a record of strings."""
     pattern: str | None = None
     """For `regex`: the output is the first group, or the match where there is none."""
-    choices: list[str] | None = Field(default=None, min_length=1)
+    choices: Annotated[list[Word], Once] | None = Field(default=None, min_length=1)
     """For `choice`: the words allowed."""
     shape: Notation | None = None
     """For `json` and `python`: the shape of the value."""
@@ -84,7 +84,7 @@ class SamplingSpec(Spec):
     """Most tokens of one reply."""
     temperature: float = Field(default=1.0, ge=0)
     """0 is greedy."""
-    stop: list[str] = Field(default_factory=list[str], max_length=8)
+    stop: list[Word] = Field(default_factory=list[Word], max_length=8)
     """Texts that end a reply; the end-of-turn token always does."""
     top_p: float = Field(default=1.0, gt=0, le=1)
     """Refused on trained roles: it would bias the importance ratio."""

@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from unitymas.api.errors import BadInput, Finding
 from unitymas.api.mapping import Model, ModelMappingSpec
-from unitymas.api.records import Message, Segment
+from unitymas.api.records import ChatRole, Message, Segment
 from unitymas.api.workflow import Role, WorkflowSpec
 from unitymas.data.sources import Sources
+from unitymas.expr.errors import ExpressionError
+from unitymas.expr.template import Template
+
+if TYPE_CHECKING:
+    from unitymas.models.tokens import Tokens
 
 AMPLE = 10**9
 """A budget that no prompt exceeds, in tokens."""
@@ -73,7 +78,7 @@ def _folder(
         yield Finding("context", f"{path}.context", f"{model.context}", f"at most {own}, as {config} says")
     elif own is not None and model.context is None:
         yield from _room(workflow, mapping, model, own)
-    yield from _template(folder, path, [role for _, role in _played(workflow, mapping, model)], model)
+    yield from _template(folder, path, _played(workflow, mapping, model), model, model.context or own)
 
 
 def _own_context(config: Path) -> int | None:
@@ -83,15 +88,39 @@ def _own_context(config: Path) -> int | None:
     return length if isinstance(length, int) else None
 
 
-def _template(folder: Path, path: str, roles: list[Role], model: Model) -> Iterator[Finding]:
+def _template(
+    folder: Path, path: str, played: list[tuple[int, Role]], model: Model, context: int | None
+) -> Iterator[Finding]:
     from unitymas.models.tokens import Tokens  # transformers: only where a tokenizer is looked at
 
     expected = "a fast tokenizer whose chat template takes the roles' messages"
     said = Message("user", (Segment("hello", variable=False),))
-    chats = {(Message("system", said.segments), said) if role.system is not None else (said,) for role in roles}
+    chats = {(Message("system", said.segments), said) if role.system is not None else (said,) for _, role in played}
     try:
         tokens = Tokens.open(folder, model=model.name)
         for chat in sorted(chats, key=len):
             tokens.encode(chat, budget=AMPLE)
     except (ValueError, OSError) as error:
         yield Finding("chat-template", f"{path}.source", str(error), expected)
+        return
+    if context is None:
+        return
+    for number, role in played:
+        yield from _literal(tokens, f"spec.roles[{number}].prompt", role, model.name, context)
+
+
+def _literal(tokens: Tokens, path: str, role: Role, model: str, context: int) -> Iterator[Finding]:
+    """A prompt's own text leaves room for the reply; only variables are ever cut."""
+    room = context - role.sampling.max_tokens
+    given: list[tuple[ChatRole, str]] = [("user", role.prompt)]
+    if role.system is not None:
+        given.insert(0, ("system", role.system))
+    try:
+        chat = [Message(name, (Segment(Template(text).always(), variable=False),)) for name, text in given]
+    except ExpressionError:  # has its own finding
+        return
+    size = len(tokens.encode(chat, budget=AMPLE).ids)
+    if size > room > 0:  # no room at all has its own finding
+        found = f"{size} tokens without variables, with model `{model}`, whose context is {context}"
+        expected = f"at most {room}: maxTokens is {role.sampling.max_tokens}"
+        yield Finding("context", path, found, expected, kind="MultiAgentWorkflow")

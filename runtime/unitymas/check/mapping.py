@@ -86,7 +86,7 @@ def trained(mapping: ModelMappingSpec, run: TrainingRunSpec) -> Iterator[Finding
 
 
 def unbiased_sampling(workflow: WorkflowSpec, mapping: ModelMappingSpec) -> Iterator[Finding]:
-    """No trained role samples from a filtered distribution: the importance ratio would be biased."""
+    """No trained role samples from another distribution than its own: the importance ratio would be biased."""
     trained_ = trained_roles(mapping)
     for number, role in enumerate(workflow.roles):
         filters = (("topP", role.sampling.top_p, 1.0), ("topK", role.sampling.top_k, 0))
@@ -95,3 +95,8 @@ def unbiased_sampling(workflow: WorkflowSpec, mapping: ModelMappingSpec) -> Iter
                 path = f"spec.roles[{number}].sampling.{field}"
                 expected = f"{off:g} for a role that is trained: a filter biases the importance ratio"
                 yield Finding("biased-sampling", path, f"`{value:g}`", expected)
+        if role.name in trained_ and role.sampling.temperature == 0:
+            path = f"spec.roles[{number}].sampling.temperature"
+            expected = "above 0 for a role that is trained: greedy replies are all alike, so nothing can be compared"
+            hint = "evaluation is greedy without it (spec.evaluation.sampling)"
+            yield Finding("biased-sampling", path, "`0`", expected, hint)

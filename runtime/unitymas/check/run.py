@@ -54,6 +54,7 @@ CHECKS: Mapping[str, Check] = {
     "settings": Check("spec", "TrainingRun", ("run", "workflow"), settings.names_of_workflow),
     "placement": Check("spec", "TrainingRun", ("run", "mapping"), settings.placement),
     "selection": Check("spec", "TrainingRun", ("run",), settings.selection),
+    "score": Check("spec", "RewardSpec", ("run", "reward"), settings.scored),
     "workflow-code": Check("code", "MultiAgentWorkflow", ("workflow", "sources"), code.of_workflow),
     "reward-code": Check("code", "RewardSpec", ("reward", "sources"), code.of_rewards),
     "rows": Check("data", "TrainingRun", ("workflow", "sources"), rows.tasks),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from unitymas.api.errors import Finding
 from unitymas.api.mapping import ModelMappingSpec
+from unitymas.api.reward import RewardSpecSpec
 from unitymas.api.run import Dataset, TrainingRunSpec
 from unitymas.api.workflow import WorkflowSpec
 from unitymas.check.names import named, repeated
@@ -77,3 +78,11 @@ def selection(run: TrainingRunSpec) -> Iterator[Finding]:
     if run.evaluation.select == "best" and run.data.train and not run.data.dev:
         expected = "rows for evaluation.select: best"
         yield Finding("no-dev", "spec.data.dev", "nothing", expected, "or set spec.evaluation.select to last")
+
+
+def scored(run: TrainingRunSpec, reward: RewardSpecSpec) -> Iterator[Finding]:
+    """Choosing the best weights takes a score."""
+    if run.evaluation.select == "best" and run.data.train and reward.score is None:
+        expected = "the metric that the run's evaluation.select: best chooses by"
+        hint = "or set spec.evaluation.select of the run to last"
+        yield Finding("no-score", "spec.score", "nothing", expected, hint)

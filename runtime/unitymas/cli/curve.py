@@ -24,11 +24,11 @@ class Point:
 
 
 def dev_curves(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Point]]:
-    """Score on dev by step, for each kind of sampling."""
+    """Score on dev by step, for each kind of sampling; nothing where there was none."""
     curves: dict[str, list[Point]] = {}
     for record in records:
         split, _, sampling = record["phase"].partition("-")
-        if split == "dev":
+        if split == "dev" and record["score"] is not None:
             point = Point(int(record["step"]), record["score"], record["low"], record["high"])
             curves.setdefault(sampling, []).append(point)
     return curves
@@ -39,8 +39,10 @@ def reward_curves(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Point]
     curves: dict[str, list[Point]] = {}
     for record in records:
         if record["phase"] == "train":
-            for role, value in role_rewards(record).items():
-                curves.setdefault(role, []).append(Point(int(record["step"]), value, value, value))
+            told: dict[str, Any] = role_rewards(record)
+            for role, value in told.items():
+                if value is not None:
+                    curves.setdefault(role, []).append(Point(int(record["step"]), value, value, value))
     return curves
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -42,6 +43,11 @@ def role_rewards(numbers: Mapping[str, float]) -> dict[str, float]:
     }
 
 
+def told(number: float, form: str = ".3f") -> str:
+    """A number; `none` where it is not one: nothing had a score."""
+    return "none" if math.isnan(number) else format(number, form)
+
+
 def step_line(report: StepReport) -> str:
     """One step in one line."""
     numbers = report.numbers
@@ -49,7 +55,7 @@ def step_line(report: StepReport) -> str:
     lost = sum(count for name, count in numbers.items() if name.startswith("failures/"))
     parts = [
         f"step {report.step}/{report.steps}",
-        f"score {numbers.get('score', 0.0):.3f}",
+        f"score {told(numbers.get('score', math.nan))}",
         f"reward {rewards}",
         f"{numbers.get('tokens_per_s', 0.0):,.0f} tokens/s",
         f"{numbers.get('time/step_s', 0.0):.1f} s",
@@ -146,7 +152,7 @@ class Display:
         """A lasting line above the display."""
         self.lines.evaluation(report)
         if report.split == "dev":
-            scores = ", ".join(f"{sampling} {found.mean:.3f}" for sampling, found in report.scores.items())
+            scores = ", ".join(f"{sampling} {told(found.mean)}" for sampling, found in report.scores.items())
             self.dev = f"dev after step {report.step}: {scores}"
         self._note()
 
@@ -160,6 +166,6 @@ class Display:
         text = Text()
         for role, reward in role_rewards(self.last.numbers).items():
             text.append(f"{role} ", "dim").append(f"{reward:.3f}  ", "bold")
-        text.append("score ", "dim").append(f"{self.last.numbers.get('score', 0.0):.3f}  ", "bold")
+        text.append("score ", "dim").append(f"{told(self.last.numbers.get('score', math.nan))}  ", "bold")
         text.append(f"{self.last.numbers.get('tokens_per_s', 0.0):,.0f} tokens/s  ", "dim").append(self.dev, "dim")
         self.details = text

@@ -16,6 +16,7 @@ from unitymas.api.errors import (
     Deadline,
     Finding,
     Infrastructure,
+    NotFinite,
     ParityBroken,
     UnityMASError,
 )
@@ -29,6 +30,7 @@ _ADVICE: tuple[tuple[type[UnityMASError], str], ...] = (
     (Deadline, "raise the limit in spec.limits, or set limits.onDeadline to score or drop"),
     (Author, "this comes from the run's own code or manifests: mend it, then start again"),
     (ParityBroken, "the engine and the trainer disagree: compare their precision and versions, then resume the run"),
+    (NotFinite, "lower optimizer.learningRate or the rewards' scale, then start again"),
 )
 _EXTRAS = frozenset({"torch", "verl", "ray", "transformers", "tensordict", "safetensors"})
 """Packages that only the extra `train` installs."""

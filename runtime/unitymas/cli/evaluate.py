@@ -13,6 +13,7 @@ from rich.table import Table
 
 from unitymas.api.resources import Project
 from unitymas.cli.console import OUT, say
+from unitymas.cli.display import told
 from unitymas.cli.options import Chosen, First, Quiet, RunFolder, Step
 from unitymas.cli.weights import step_of
 
@@ -41,7 +42,7 @@ def evaluate(
     Examples:
       unitymas eval runs/quickstart
       unitymas eval runs/quickstart --first --split dev
-      unitymas eval runs/quickstart --step 20 --sampling sampled --repeats 4
+      unitymas eval runs/quickstart --step 40 --sampling sampled --repeats 4
 
     Trajectories go to RUN/evaluations: unitymas traces RUN/evaluations
     """
@@ -74,14 +75,15 @@ def _asking(project: Project, *, sampling: Sequence[str] | None, repeats: int | 
 
 def _show(report: EvaluationReport, *, as_json: bool) -> None:
     if as_json:
+        from unitymas.controller.store import plain  # loads pyarrow: not for `--help`
+
         scores = {name: asdict(found) for name, found in report.scores.items()}
-        say(json.dumps({"split": report.split, "step": report.step, "scores": scores}, indent=2))
+        say(json.dumps(plain({"split": report.split, "step": report.step, "scores": scores}), indent=2))
         return
     table = Table(f"{report.split}, after step {report.step}", box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("score", "95 % interval", "tasks", "lost"):
         table.add_column(column, justify="right")
     for sampling, found in report.scores.items():
-        table.add_row(
-            sampling, f"{found.mean:.3f}", f"{found.low:.3f} to {found.high:.3f}", str(found.tasks), str(found.lost)
-        )
+        interval = f"{told(found.low)} to {told(found.high)}"
+        table.add_row(sampling, told(found.mean), interval, str(found.tasks), str(found.lost))
     OUT.print(table)

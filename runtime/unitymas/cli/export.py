@@ -8,13 +8,16 @@ from typing import Annotated
 import typer
 
 from unitymas.cli.console import say
-from unitymas.cli.options import Chosen, First, RunFolder, Step
+from unitymas.cli.options import Chosen, First, RunFolder, Step, folder_of
 from unitymas.cli.weights import step_of
 
 
 def export(
     folder: RunFolder,
-    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="Where; one folder a model.", show_default=False)],
+    to: Annotated[
+        Path,
+        typer.Option("--to", metavar="DIR", parser=folder_of, help="Where; one folder a model.", show_default=False),
+    ],
     step: Step = None,
     first: First = False,
     chosen: Chosen = False,
@@ -24,7 +27,7 @@ def export(
     \b
     Examples:
       unitymas export runs/quickstart --to models
-      unitymas export runs/quickstart --to models --step 20
+      unitymas export runs/quickstart --to models --step 40
 
     Each folder loads with transformers' AutoModelForCausalLM.from_pretrained, or is served by vLLM.
     """

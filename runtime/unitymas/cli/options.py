@@ -7,6 +7,14 @@ from typing import Annotated, Literal
 
 import typer
 
+
+def folder_of(given: str) -> Path:
+    """A folder that is written to. Raises BadParameter, which is bad input, for an empty text."""
+    if not given.strip():
+        raise typer.BadParameter("found nothing; expected a folder")
+    return Path(given)
+
+
 Output = Literal["table", "json", "csv"]
 
 Files = Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from rich.table import Table
 
 from unitymas.cli.console import OUT, say
 from unitymas.cli.curve import PICTURE, draw, text_curves
+from unitymas.cli.display import told
 from unitymas.controller.evaluate import Estimate
 
 if TYPE_CHECKING:
@@ -45,11 +47,13 @@ def before_and_after(first: Mapping[str, Estimate], chosen: Mapping[str, Estimat
     table.add_column("change", justify="right")
     for sampling, before in first.items():
         after = chosen[sampling]
-        table.add_row(sampling, interval(before), interval(after), f"{after.mean - before.mean:+.3f}")
+        table.add_row(sampling, interval(before), interval(after), told(after.mean - before.mean, "+.3f"))
     return table
 
 
 def interval(estimate: Estimate) -> str:
     """A mean with its interval; what was lost to infrastructure is told."""
     lost = f" ({estimate.lost} lost)" if estimate.lost else ""
+    if math.isnan(estimate.mean):
+        return f"none{lost}"
     return f"{estimate.mean:.3f}  {estimate.low:.3f} to {estimate.high:.3f}{lost}"

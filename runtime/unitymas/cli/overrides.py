@@ -35,10 +35,11 @@ def parse_override(text: str) -> Override:
         raise BadInput([finding])
     parts = parts_of(path.strip())
     try:
-        parsed = YAML(typ="safe", pure=True).load(value)
-    except YAMLError as error:
+        parsed: object = YAML(typ="safe", pure=True).load(value)
+        parsed = json.loads(json.dumps(parsed, allow_nan=False))
+    except (YAMLError, ValueError, TypeError, RecursionError) as error:  # JSON lacks dates, sets, bytes, loops, nan
         found = f"`{value}` ({' '.join(str(error).split())})"
-        raise BadInput([Finding("override", f"--set {path}", found, "a value in YAML")]) from None
+        raise BadInput([Finding("override", f"--set {path}", found, "a value in YAML that JSON has too")]) from None
     return Override(parts if parts[:1] == ("spec",) else ("spec", *parts), parsed, f"--set {text}")
 
 

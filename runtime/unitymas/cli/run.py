@@ -12,7 +12,7 @@ from unitymas.api.resources import Project
 from unitymas.cli.console import OUT, say
 from unitymas.cli.errors import STOPPED
 from unitymas.cli.manifests import checked_project
-from unitymas.cli.options import Files, Quiet, Ray, RayAddress, RunFolder
+from unitymas.cli.options import Files, Quiet, Ray, RayAddress, RunFolder, folder_of
 from unitymas.cli.overrides import overrides_of
 
 RUNS = Path("runs")
@@ -29,6 +29,7 @@ def run(
         typer.Option(
             "--to",
             metavar="FOLDER",
+            parser=folder_of,
             help="The run's folder; by default the first free of runs/NAME, runs/NAME-2, ...",
         ),
     ] = None,

@@ -63,8 +63,10 @@ def opened(folder: Path) -> Generator[duckdb.DuckDBPyConnection]:
 def query(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[object] = ()) -> Rows:
     """Run one query. Raises BadInput with what DuckDB says."""
     try:
+        if len(connection.extract_statements(sql)) != 1:
+            raise BadInput([Finding("sql", "SQL", f"`{sql}`", "one query over the tables visits and metrics")])
         answer = connection.execute(sql, list(parameters))
-        columns = tuple(column[0] for column in answer.description or ())
+        columns = tuple(column[0] for column in answer.description)
         return Rows(columns, answer.fetchall())
     except duckdb.Error as error:
         said, _, detail = str(error).partition("\n")

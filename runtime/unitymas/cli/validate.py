@@ -95,7 +95,8 @@ def _numbers(resource: AnyResource) -> dict[str, int]:
         case RewardSpec(spec=spec):
             return {"metrics": len(spec.metrics), "rewards": len(spec.rewards)}
         case ModelMapping(spec=spec):
-            return {"models": len(spec.models), "trained": sum(model.trained for model in spec.models)}
+            trained = {spec.model_of(role) for role in spec.roles if spec.trains(role)}
+            return {"models": len(spec.models), "trained": len(trained)}
         case TrainingRun(spec=spec):
             return {"sources": len(spec.sources), "steps": spec.schedule.steps}
 

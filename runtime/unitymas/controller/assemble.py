@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import cast
 
 from unitymas.api import shapes
-from unitymas.api.errors import BadInput, Finding
+from unitymas.api.errors import Author, BadInput, Finding
 from unitymas.api.ports import ModelGroup, Tool, Workers
 from unitymas.api.records import Row, Trajectory, Visit
 from unitymas.api.resources import Project
@@ -21,6 +21,7 @@ from unitymas.controller.rounds import Rounds
 from unitymas.credit import rows
 from unitymas.data import Sources, read_corpus
 from unitymas.expr.cel import Environment, Program
+from unitymas.expr.errors import EvaluationError
 from unitymas.rewards import ProcessPool, RewardProgram, compile_rewards, score, visit_record
 from unitymas.tools import build_tools
 from unitymas.workflow import Workflow, prepare, seen_by_rewards
@@ -87,7 +88,12 @@ class Assembly:
         program = self._anchors.get(expression)
         if program is None:
             program = self._anchors[expression] = Environment.of({"visit": shapes.ANY}).compile(expression)
-        return program.evaluate({"visit": visit_record(visit)})
+        try:
+            return program.evaluate({"visit": visit_record(visit)})
+        except EvaluationError as error:
+            own = self.project.run.spec.algorithm.roles.get(visit.role)
+            of_role = f"roles.{visit.role}." if own is not None and own.compare is not None else ""
+            raise Author(f"spec.algorithm.{of_role}compare.by, visit {visit.key}", str(error)) from error
 
 
 async def assemble(project: Project, sources: Sources, stack: AsyncExitStack, *, build: Build) -> Assembly:

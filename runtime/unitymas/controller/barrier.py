@@ -11,7 +11,8 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -21,6 +22,7 @@ import structlog
 
 from unitymas.api.errors import Infrastructure
 from unitymas.api.ports import ModelGroup, Trains
+from unitymas.controller.lock import exclusive, shared
 from unitymas.controller.store import flush
 
 log = structlog.get_logger()
@@ -78,12 +80,23 @@ class Barrier:
         """The newest whole checkpoint. One that is not whole is passed over, with a warning."""
         for part in self._parts():
             log.warning("checkpoint.passed_over", path=str(part), reason="half-written")
-        for path in sorted(self._all(), key=_step_of, reverse=True):
-            broken = _broken(path)
-            if not broken:
-                return path, read_manifest(path)
+        with self.pinned() as found:
+            return found
+
+    @contextmanager
+    def pinned(self, step: int | None = None) -> Generator[tuple[Path, Manifest] | None]:
+        """The whole checkpoint of a step, or the newest, if there is one: no save drops it inside the block."""
+        passed: set[Path] = set()
+        while left := [path for path in self._all() if path not in passed and step in (None, _step_of(path))]:
+            path = max(left, key=_step_of)  # looked for anew each time: a run may be saving
+            with _reading(path):
+                broken = _broken(path)
+                if not broken:
+                    yield path, read_manifest(path)
+                    return
             log.warning("checkpoint.passed_over", path=str(path), reason=broken)
-        return None
+            passed.add(path)
+        yield None
 
     def at(self, step: int) -> Path | None:
         """The whole checkpoint of a step, if it is there."""
@@ -113,7 +126,7 @@ class Barrier:
         steps = [path for path in self._all() if _step_of(path) <= manifest.step]
         for path in sorted(steps, key=_step_of, reverse=True)[self.keep :]:
             if _step_of(path) not in kept:
-                shutil.rmtree(path)
+                _drop(path)
 
     def _all(self) -> list[Path]:
         return [path for path in self.folder.glob("step-*") if re.fullmatch(r"step-\d+", path.name)]
@@ -124,6 +137,24 @@ class Barrier:
 
     def _path(self, step: int) -> Path:
         return self.folder / f"step-{step}"
+
+
+@contextmanager
+def _reading(path: Path) -> Generator[None]:
+    """Hold a checkpoint's folder against `_drop`; one without a manifest is not held, nor whole."""
+    with ExitStack() as stack:
+        with suppress(OSError):
+            shared(stack.enter_context((path / MANIFEST).open("rb")))
+        yield
+
+
+def _drop(path: Path) -> None:
+    """Remove a checkpoint, but not while it is being read: then one of the next saves does."""
+    with ExitStack() as stack:
+        with suppress(FileNotFoundError):
+            if not exclusive(stack.enter_context((path / MANIFEST).open("r+b"))):
+                return
+        shutil.rmtree(path)
 
 
 def read_manifest(path: Path) -> Manifest:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from hashlib import blake2b
 from io import StringIO
 from pathlib import Path
@@ -79,8 +78,6 @@ def create(folder: Path, project: Project) -> Store:
 def discard(folder: Path) -> None:
     """Take back what `create` made."""
     (folder / RESOURCES).unlink(missing_ok=True)
-    with suppress(OSError):  # somebody else's files are in it
-        folder.rmdir()
 
 
 def reopen(folder: Path) -> tuple[Store, Project]:

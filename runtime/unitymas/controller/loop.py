@@ -10,7 +10,7 @@ from pathlib import Path
 from time import perf_counter, process_time
 from typing import TypeVar
 
-from unitymas.api.errors import BadInput, Failure, Finding, Infrastructure
+from unitymas.api.errors import BadInput, Finding, Infrastructure
 from unitymas.api.ports import Trains, Update
 from unitymas.api.records import Row, TaskRow, Trajectory
 from unitymas.api.run import TrainingRunSpec
@@ -19,7 +19,7 @@ from unitymas.controller.barrier import Barrier, Manifest
 from unitymas.controller.dispatch import Desk
 from unitymas.controller.evaluate import Estimate, estimate
 from unitymas.controller.report import EvaluationReport, Observer, StepReport, numbers_of
-from unitymas.controller.rollout import Rollout, Wanted, counted, wanted_of
+from unitymas.controller.rollout import Rollout, Wanted, counted, require_enough, wanted_of
 from unitymas.controller.schedule import Pool, dev_tasks, evaluates, tasks_of
 from unitymas.controller.stop import Stop, Stopped
 from unitymas.controller.store import Store
@@ -44,8 +44,6 @@ class Loop:
     started_s: float = field(default_factory=perf_counter)
     """When the attempt started, by `perf_counter`."""
     best: dict[str, float] = field(default_factory=dict[str, float])
-    train_cpu_s: float = 0.0
-    """CPU seconds of the steps so far, of this process."""
     _saved: int = -1
 
     async def run(self) -> list[EvaluationReport]:
@@ -111,14 +109,13 @@ class Loop:
             "time/cpu_s": process_time() - cpu,
             "time/attempt_s": perf_counter() - self.started_s,
         }
-        self.train_cpu_s += numbers["time/cpu_s"]
         numbers["tokens_per_s"] = numbers["output_tokens"] / max(numbers["time/rollout_s"], 1e-9)
         numbers |= await self._gauges()
         self.store.metrics({"step": step + 1, "phase": "train", **numbers})
         self.observer.step(StepReport(step + 1, self.spec.schedule.steps, numbers))
 
     async def _roll(self, desk: Desk, wanted: Sequence[Wanted], *, done: int) -> list[Trajectory]:
-        """The trajectories wanted. Raises Stopped; Infrastructure when too many are lost to it."""
+        """The trajectories wanted. Raises Stopped, and what `require_enough` raises."""
         rollout = Rollout(
             workflow=self.assembly.workflow,
             dispatch=desk,
@@ -130,12 +127,7 @@ class Loop:
         trajectories = await self.stop.unless(rollout.all(wanted, self.observer.trajectory))
         if trajectories is None:
             raise Stopped(done)
-        lost = [trajectory for trajectory in trajectories if trajectory.failure is Failure.INFRASTRUCTURE]
-        if len(lost) > self.spec.limits.failed_share * len(trajectories):
-            raise Infrastructure(
-                f"{wanted[0].phase} after step {done}",
-                f"{len(lost)} of {len(trajectories)} trajectories lost; the last one: {lost[-1].error}",
-            )
+        require_enough(trajectories, self.spec.limits, f"{wanted[0].phase} after step {done}")
         return trajectories
 
     async def _train(self, trajectories: Sequence[Trajectory], step: int) -> dict[str, Update]:

@@ -58,9 +58,9 @@ class Observer(Protocol):
 
 
 def numbers_of(trajectories: Sequence[Trajectory], updates: Mapping[str, Update]) -> dict[str, float]:
-    """The flat numbers of one step."""
+    """The flat numbers of one step; no `score` where no trajectory has one."""
     scores = [trajectory.score for trajectory in trajectories if trajectory.score is not None]
-    numbers = {"score": _mean(scores), "trajectories": float(len(trajectories))}
+    numbers = {"trajectories": float(len(trajectories))} | ({"score": _mean(scores)} if scores else {})
     by_role: dict[str, list[float]] = {}
     parts: dict[str, list[float]] = {}
     unparsed: Counter[str] = Counter()

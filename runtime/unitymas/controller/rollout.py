@@ -7,11 +7,14 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+import structlog
+
 from unitymas.api.errors import Deadline, Failure, Infrastructure
 from unitymas.api.records import TaskRow, Trajectory
 from unitymas.api.run import Limits
 from unitymas.workflow import Dispatch, Workflow, play
 
+log = structlog.get_logger()
 Score = Callable[[Trajectory], Awaitable[None]]
 
 
@@ -114,3 +117,19 @@ def counted(trajectory: Trajectory, limits: Limits) -> bool:
     if trajectory.failure is Failure.DEADLINE:
         return limits.on_deadline == "score"
     return trajectory.failure is not Failure.INFRASTRUCTURE
+
+
+def require_enough(trajectories: Sequence[Trajectory], limits: Limits, where: str) -> None:
+    """Raises Infrastructure, or Deadline, when more than `limits.failedShare` of the trajectories do not count.
+
+    Late ones that are scored as they stand do count: where they are as many, the log says so.
+    """
+    most = limits.failed_share * len(trajectories)
+    lost = [trajectory for trajectory in trajectories if not counted(trajectory, limits)]
+    if len(lost) > most:
+        last = lost[-1]
+        error = Deadline if last.failure is Failure.DEADLINE else Infrastructure
+        raise error(where, f"{len(lost)} of {len(trajectories)} trajectories lost; the last one: {last.error}")
+    late = [trajectory for trajectory in trajectories if trajectory.failure is Failure.DEADLINE]
+    if len(late) > most:
+        log.warning("trajectories.late", where=where, late=len(late), of=len(trajectories), error=late[-1].error)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -21,6 +20,7 @@ from unitymas.controller import folder as run_folder
 from unitymas.controller.assemble import Assembly, Build, assemble
 from unitymas.controller.barrier import Barrier
 from unitymas.controller.evaluate import Estimate
+from unitymas.controller.lock import make, training
 from unitymas.controller.loop import Loop
 from unitymas.controller.pools import read_pools
 from unitymas.controller.report import EvaluationReport, Observer
@@ -93,8 +93,7 @@ async def train(
         return finished
     sources = Sources(project.run.spec, Path(project.folder))
     pools, barrier = read_pools(project, sources), _barrier(project, sources, folder)
-    store = Store(folder) if resume else _new(folder, project, barrier)
-    try:
+    with _held(folder, project, barrier, resume=resume) as store:
         async with opened(project, sources, _builder(backend, ray_address)) as assembly:
             loop = Loop(
                 spec=project.run.spec,
@@ -108,13 +107,14 @@ async def train(
                 started_s=started,
             )
             reports = await loop.run()
-    except BadInput:
-        if not resume:
-            run_folder.discard(folder)  # nothing has been run: mended, it may start here
-        raise
-    summary = _summary(loop, project, folder, reports)
-    store.write_json(run_folder.SUMMARY, {**asdict(summary), "folder": str(folder)})
+        summary = _summary(loop, project, folder, reports)
+        store.write_json(run_folder.SUMMARY, {**asdict(summary), "folder": str(folder)})
     return summary
+
+
+def _train_cpu_s(store: Store) -> float:
+    """Of all attempts: the steps' own records are what a resumed run keeps."""
+    return sum(float(str(record.get("time/cpu_s") or 0.0)) for record in store.read_metrics())
 
 
 async def evaluate(
@@ -134,11 +134,11 @@ async def evaluate(
     if not rows:
         raise BadInput([Finding("data", f"spec.data.{split}", "no rows", "a split to evaluate on")])
     barrier = _barrier(project, sources, folder)
-    path, found = _checkpoint(barrier, step)
     async with opened(project, sources, _builder(backend, None)) as assembly:
-        for name, group in sorted(assembly.groups.items()):
-            if isinstance(group, Trains):
-                await group.load(path / name, version=found)
+        with _checkpoint(barrier, step) as (path, found):
+            for name, group in sorted(assembly.groups.items()):
+                if isinstance(group, Trains):
+                    await group.load(path / name, version=found)
         loop = Loop(
             spec=project.run.spec,
             digest="",
@@ -153,17 +153,21 @@ async def evaluate(
 
 
 async def export(project: Project, *, folder: Path, to: Path, step: int | None) -> dict[str, Path]:
-    """Write each trained model of a checkpoint as a Hugging Face folder. Returns the folders by model."""
+    """Write each trained model of a checkpoint as a Hugging Face folder. Returns the folders by model.
+
+    Raises BadInput before any model is loaded, where there is no such checkpoint or `to` cannot be written.
+    """
     sources = Sources(project.run.spec, Path(project.folder))
-    path, found = _checkpoint(_barrier(project, sources, folder), step)
-    folders: dict[str, Path] = {}
-    async with opened(project, sources, _builder("local", None)) as assembly:
-        for name, group in sorted(assembly.groups.items()):
-            if isinstance(group, Trains):
-                folders[name] = to / name
-                folders[name].mkdir(parents=True, exist_ok=True)
-                await group.load(path / name, version=found)
-                await group.export(folders[name])
+    with _checkpoint(_barrier(project, sources, folder), step) as (path, found):
+        make(to)
+        folders: dict[str, Path] = {}
+        async with opened(project, sources, _builder("local", None)) as assembly:
+            for name, group in sorted(assembly.groups.items()):
+                if isinstance(group, Trains):
+                    folders[name] = to / name
+                    make(folders[name])
+                    await group.load(path / name, version=found)
+                    await group.export(folders[name])
     return folders
 
 
@@ -195,7 +199,7 @@ def _summary(loop: Loop, project: Project, folder: Path, reports: Sequence[Evalu
         first=reports[0].scores if reports else {},
         chosen=reports[-1].scores if reports else {},
         seconds=perf_counter() - loop.started_s,
-        train_cpu_s=loop.train_cpu_s,
+        train_cpu_s=_train_cpu_s(loop.store),
     )
 
 
@@ -221,7 +225,7 @@ def _finished(folder: Path, project: Project) -> Summary | None:
         return None
     written: dict[str, Any] = json.loads(path.read_text("utf-8"))
     parts = ("first", "chosen")
-    scores = {part: {name: Estimate(**found) for name, found in written[part].items()} for part in parts}
+    scores = {part: {name: Estimate.read(found) for name, found in written[part].items()} for part in parts}
     read: dict[str, Any] = {**written, **scores, "folder": folder}
     return Summary(**read)
 
@@ -230,17 +234,31 @@ def _barrier(project: Project, sources: Sources, folder: Path) -> Barrier:
     spec = project.run.spec.checkpoint
     if spec.source is None:
         return Barrier(folder / CHECKPOINTS, spec.keep)
-    return Barrier(sources.path(spec.source, os.fspath(Path(project.run.name) / CHECKPOINTS)), spec.keep)
+    return Barrier(sources.writable(spec.source) / project.run.name / CHECKPOINTS, spec.keep)
 
 
-def _checkpoint(barrier: Barrier, step: int | None) -> tuple[Path, int]:
-    if step is not None:
-        path = barrier.at(step)
-        if path is None:
+@contextmanager
+def _held(folder: Path, project: Project, barrier: Barrier, *, resume: bool) -> Generator[Store]:
+    """The run's folder, new or as it was. Nobody else trains in it, nor in that of its checkpoints, if elsewhere."""
+    with ExitStack() as stack:
+        for held in (folder,) if barrier.folder.parent == folder else (folder, barrier.folder):
+            stack.enter_context(training(held))
+        store = Store(folder) if resume else _new(folder, project, barrier)
+        try:
+            yield store
+        except BadInput:
+            if not resume:
+                run_folder.discard(folder)  # nothing has been run: mended, it may start here
+            raise
+
+
+@contextmanager
+def _checkpoint(barrier: Barrier, step: int | None) -> Generator[tuple[Path, int]]:
+    """A checkpoint, which stays for as long as it is read, and its step. Raises BadInput where there is none."""
+    with barrier.pinned(step) as found:
+        if found is None and step is not None:
             steps = ", ".join(str(known) for known in barrier.steps()) or "none"
             raise BadInput([Finding("checkpoint", str(barrier.folder), f"no whole checkpoint of step {step}", steps)])
-        return path, step
-    latest = barrier.latest()
-    if latest is None:
-        raise BadInput([Finding("checkpoint", str(barrier.folder), "no checkpoint", "a run that has saved one")])
-    return latest[0], latest[1].step
+        if found is None:
+            raise BadInput([Finding("checkpoint", str(barrier.folder), "no checkpoint", "a run that has saved one")])
+        yield found[0], found[1].step

@@ -12,6 +12,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -148,8 +149,15 @@ def _json(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _endless(value: object) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)
+def plain(value: object) -> object:
+    """The value with null in place of every number that is not finite: JSON has none."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name: plain(part) for name, part in cast("Mapping[str, object]", value).items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in cast("Sequence[object]", value)]
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +178,9 @@ class Store:
 
     def metrics(self, record: Mapping[str, object]) -> None:
         """Append one record; a number that is not finite becomes null, which JSON has. Raises Infrastructure."""
-        written = {name: None if _endless(value) else value for name, value in record.items()}
         try:
             with self.metrics_path.open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps(written) + "\n")
+                lines.write(json.dumps(plain(record)) + "\n")
         except OSError as error:
             raise Infrastructure(f"run folder {self.folder}", f"metrics could not be written: {error}") from error
 
@@ -204,6 +211,6 @@ class Store:
                 path.unlink()
 
     def write_json(self, name: str, value: object) -> None:
-        """Write one JSON document."""
+        """Write one JSON document; a number that is not finite becomes null. Raises Infrastructure."""
         with aside(self.folder / name) as part:
-            part.write_text(json.dumps(value, indent=2) + "\n", "utf-8")
+            part.write_text(json.dumps(plain(value), indent=2) + "\n", "utf-8")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from unitymas.api.errors import BadInput, Finding
+from unitymas.api.shapes import encodable
 
 SHOWN = 20
 """Findings told one by one; the rest are counted."""
@@ -66,6 +67,9 @@ def _object(text: str, line: int, report: Report) -> dict[str, object] | None:
         value: object = json.loads(text)
     except ValueError as error:
         report.add(line, found=f"broken JSON ({error})", expected="one JSON object per line")
+        return None
+    if "\\u" in text and not encodable(value):  # only an escape can say it
+        report.add(line, found="half of a surrogate pair", expected="text that UTF-8 can write")
         return None
     if isinstance(value, dict) and value:
         return cast(dict[str, object], value)

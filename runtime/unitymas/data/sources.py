@@ -48,6 +48,21 @@ class Sources:
             raise self._bad(where, f"no file or folder {found}", "one that exists")
         return found
 
+    def writable(self, name: str) -> Path:
+        """Where a source is that a run writes to: a folder, which need not be there yet.
+
+        Raises BadInput where there is no such source, or it is a file, a ConfigMap or a `uri`.
+        """
+        index, source = self._source(name)
+        where = f"spec.sources[{index}]"
+        expected = "a path or a claim, which can be written to"
+        if source.path is None and source.claim is None:
+            raise self._bad(where, "a ConfigMap" if source.uri is None else "a `uri`", expected)
+        found = self._base(source, where)
+        if found.exists() and not found.is_dir():
+            raise self._bad(where, f"a file {found}", "a folder, which can be written to")
+        return found
+
     def python_paths(self) -> list[Path]:
         """Folders to import from: the sources with `python: true`, in order. Raises BadInput as `path` does."""
         found = [self.path(source.name) for source in self.spec.sources if source.python]

@@ -15,12 +15,18 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from unitymas.api.records import Segment
 from unitymas.api.shapes import Shape
+from unitymas.expr import budget
 from unitymas.expr.errors import EvaluationError, ExpressionError
 from unitymas.expr.paths import ITEM, Path, resolve
 from unitymas.expr.references import METHODS, references
 
 MAX_REPEAT = 100_000
 """Longest text or list that `*` may make in a template, in characters or items; `range` has the same limit."""
+
+MAX_BITS = 4096
+"""Largest whole number that `*` may make."""
+_STEPS = " steps"
+"""The filter that every loop's items pass; no template can call it by this name."""
 
 
 class Literal(str):
@@ -32,6 +38,14 @@ class Literal(str):
 class _Generator(CodeGenerator):
     """Marks the template's own text in the code that Jinja2 makes; what passes a macro or a filter loses the mark."""
 
+    def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:
+        """`~`, paid for."""
+        self.write("environment.concatenated((")
+        for operand in node.nodes:
+            self.visit(operand, frame)
+            self.write(", ")
+        self.write("))")
+
     def _output_const_repr(self, group: Any) -> str:
         return f"environment.literal({''.join(group)!r})"
 
@@ -42,16 +56,42 @@ class _Generator(CodeGenerator):
 
 
 class _Environment(ImmutableSandboxedEnvironment):
-    """Jinja2 for prompts: values are data, records are read by field, and nothing is random or unbounded."""
+    """Jinja2 for prompts: values are data, read by field; nothing is random, everything is bounded."""
 
     code_generator_class = _Generator
-    literal = Literal
-    intercepted_binops = frozenset({"*", "**"})
+    concatenated = staticmethod(budget.concatenated)
+    intercepted_binops = frozenset({"+", "%", "*", "**"})
 
     def __init__(self) -> None:
-        super().__init__(undefined=StrictUndefined)
+        # optimized would compute constants while compiling, where no budget is
+        super().__init__(undefined=StrictUndefined, optimized=False, finalize=budget.printed)
         del self.globals["lipsum"]
-        del self.filters["random"]
+        kept = {name: run for name, run in self.filters.items() if name not in budget.DROPPED}
+        self.filters = {name: budget.paid_filter(name, run) for name, run in kept.items()}
+        self.filters[_STEPS] = budget.steps
+
+    @staticmethod
+    def literal(text: str) -> Literal:
+        """The template's own text, paid for."""
+        budget.charge(len(text))
+        return Literal(text)
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        """Whether a template may read it; not a method of texts that prompts do not have."""
+        return not (isinstance(obj, str) and attr in budget.NO_METHODS) and super().is_safe_attribute(obj, attr, value)
+
+    def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
+        """`str.format` by the formatter that pays; None for any other attribute."""
+        text = getattr(value, "__self__", None)
+        if not isinstance(text, str) or getattr(value, "__name__", "") != "format":
+            return None
+        return lambda *arguments, **named: budget.Formatter(self).vformat(text, arguments, named)
+
+    def call(self, context: Any, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """A call in the template, paid for."""
+        given = [budget.listed(one) for one in args]
+        budget.pay_call(obj, given, kwargs)
+        return super().call(context, obj, *given, **kwargs)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         """A record's field first, so that a field may be called `items`; no other attribute of a record but METHODS."""
@@ -67,14 +107,26 @@ class _Environment(ImmutableSandboxedEnvironment):
             return self.undefined(obj=obj, name=argument)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        """`*` and `**`, within bounds."""
-        for sequence, count in ((left, right), (right, left)):
-            repeats = isinstance(sequence, str | list | tuple) and isinstance(count, int)
-            if repeats and len(cast(Sequence[object], sequence)) * count > MAX_REPEAT:
-                raise SecurityError(f"`*` would make more than {MAX_REPEAT} characters or items")
-        if operator == "**" and isinstance(left, int) and abs(left) > 1 and right > 64:
+        """What operators make, within bounds."""
+        if operator == "*":
+            _refuse_many(left, right)
+        elif operator == "**" and isinstance(left, int) and abs(left) > 1 and right > 64:
             raise SecurityError("`**` takes exponents up to 64")
-        return super().call_binop(context, operator, left, right)
+        elif operator == "%" and isinstance(left, str):
+            budget.charge(budget.percent(left, right))
+        made = super().call_binop(context, operator, left, right)
+        budget.charge(len(made) if isinstance(made, str | list | tuple) else 1)
+        return made
+
+
+def _refuse_many(left: object, right: object) -> None:
+    for sequence, count in ((left, right), (right, left)):
+        if not isinstance(sequence, str | list | tuple) or not isinstance(count, int):
+            continue
+        if len(cast(Sequence[object], sequence)) * count > MAX_REPEAT:
+            raise SecurityError(f"`*` would make more than {MAX_REPEAT} characters or items")
+    if isinstance(left, int) and isinstance(right, int) and left.bit_length() + right.bit_length() > MAX_BITS:
+        raise SecurityError(f"`*` would make a number of more than {MAX_BITS} bits")
 
 
 _ENVIRONMENT = _Environment()
@@ -89,6 +141,9 @@ class Template:
         try:
             tree = _ENVIRONMENT.parse(text)
             self._paths = references(tree)
+            for loop in list(tree.find_all(nodes.For)):
+                loop.iter = nodes.Filter(loop.iter, _STEPS, [], [], None, None, lineno=loop.iter.lineno)
+            self._always = _always(tree)
             self._template = _ENVIRONMENT.from_string(tree)
             self._globals = dict(self._template.globals)  # a ChainMap, slow to merge with each call's values
         except TemplateSyntaxError as error:
@@ -101,6 +156,10 @@ class Template:
     def names(self) -> set[Path]:
         """Member paths that the template reads, such as `("state", "hits", "text")`; local names left out."""
         return {tuple(name for name in path if name != ITEM) for path in self._paths}
+
+    def always(self) -> str:
+        """The template's own text that every rendering holds: what stands outside conditions, loops and macros."""
+        return self._always
 
     def check(self, variables: Mapping[str, Shape]) -> list[ExpressionError]:
         """Every path that does not exist in the variables."""
@@ -120,7 +179,8 @@ class Template:
         context = self._template.new_context({**self._globals, **values}, shared=True)
         root = cast(Callable[[Any], Iterator[str]], self._template.root_render_func)
         try:
-            return [piece for piece in root(context) if piece]
+            with budget.budget():
+                return [piece for piece in root(context) if piece]
         except _FAILURES as error:
             raise EvaluationError(self.text, f"line {self._line(error)}: {_reason(error)}") from None
 
@@ -132,6 +192,11 @@ class Template:
 
 
 _FAILURES = (TemplateError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
+
+
+def _always(tree: nodes.Template) -> str:
+    printed = [node for part in tree.body if isinstance(part, nodes.Output) for node in part.nodes]
+    return "".join(node.data for node in printed if isinstance(node, nodes.TemplateData))
 
 
 def _reason(error: BaseException) -> str:

@@ -88,7 +88,7 @@ class GroupCore:
         return [self._reply(request, found, sample, version) for request, found, sample in answered]
 
     def train(self, rows: Sequence[Row], step: int) -> Update:
-        """One update from the kept tokens of the rows' calls. Raises ParityBroken before anything changes."""
+        """One update from the kept tokens of the rows' calls. Raises ParityBroken before any change, and NotFinite."""
         trainer = self._training()
         samples = {call: self._buffer.take([call])[0] for row in rows for call in row.calls}
         held = {call: (sample, self._temperatures[call]) for call, sample in samples.items()}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unitymas.api.algorithm import Algorithm
+from unitymas.api.algorithm import Algorithm, Scale
 from unitymas.api.records import Row
 from unitymas.credit.advantage import advantages, loss_weights
 from unitymas.credit.estimators.gae import Gae, at_last_token
@@ -63,7 +63,9 @@ def _of_tokens(rows: Sequence[Row], held: Held, weights: F64, algorithm: Algorit
     rewards = at_last_token(np.asarray([row.reward for row in visits], dtype=np.float64), mask)
     told = np.zeros(mask.shape)
     told[mask] = np.concatenate(said)
-    gae, units = Gae(algorithm.gamma, algorithm.lam), [_unit(row, algorithm) for row in visits]
+    rules = {role: algorithm.for_role(role) for role in {row.role for row in visits}}
+    gamma = np.asarray([rules[row.role].gamma for row in visits], dtype=np.float64)
+    gae, units = Gae(gamma, algorithm.lam), [_unit(row, rules[row.role].divisor) for row in visits]
     raw, returns = gae.token_advantages(rewards, told, mask)
     whitened, _ = gae.token_advantages(rewards, told, mask, numbered(units))
     divided = np.asarray([unit != NO_UNIT for unit in units], dtype=np.bool_)
@@ -72,9 +74,8 @@ def _of_tokens(rows: Sequence[Row], held: Held, weights: F64, algorithm: Algorit
     return Lesson(own, {}, said, _cut(returns, mask))
 
 
-def _unit(row: Row, algorithm: Algorithm) -> tuple[str, str]:
+def _unit(row: Row, scale: Scale) -> tuple[str, str]:
     """What the tokens of a row are whitened with."""
-    scale = algorithm.for_role(row.role).divisor
     return scale, {"none": "", "group": row.group, "role": row.role, "model": ""}[scale]
 
 

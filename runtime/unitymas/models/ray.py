@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import socket
 from typing import TYPE_CHECKING, Any
 
 import ray
 from ray.exceptions import RayError, RayTaskError
 
-from unitymas.api.errors import Infrastructure, UnityMASError
+from unitymas.api.errors import BadInput, Finding, Infrastructure, UnityMASError
 from unitymas.models.core import GroupSpec
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 OBJECT_STORE_BYTES = 200_000_000
 """Of an embedded cluster: requests and replies are text."""
+CONNECT_S = 5.0
+"""A Ray that is there answers sooner."""
 GPU = "nvidia.com/gpu"
 """What a placement's `perNode` asks for where its workers have CUDA; this process need not."""
 
@@ -36,6 +39,8 @@ class Cluster:
         """Join the cluster at an address, or start one here with a logical CPU a group. Blocking; prints nothing."""
         if ray.is_initialized():
             return
+        if address is not None:
+            _require_somebody(address)
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # its default warns that it will change
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         embedded: dict[str, Any] = {"num_cpus": groups, "object_store_memory": OBJECT_STORE_BYTES}
@@ -108,6 +113,20 @@ class RayLink:
             raise Infrastructure(where, f"{type(cause).__name__}: {cause}") from caught
         except RayError as caught:
             raise Infrastructure(where, f"its Ray worker broke: {type(caught).__name__}: {caught}") from caught
+
+
+def _require_somebody(address: str) -> None:
+    """Raise BadInput where nothing answers at HOST:PORT: Ray itself would try for many minutes, deaf to Ctrl-C."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon or not port.isdigit():
+        return  # `auto` and the like: Ray tells at once
+    try:
+        socket.create_connection((host, int(port)), timeout=CONNECT_S).close()
+    except OSError as error:
+        finding = Finding(
+            "ray-address", "--ray-address", f"{address}, where nothing answers ({error})", "a running Ray"
+        )
+        raise BadInput([finding]) from error
 
 
 def _placed(name: str, *, cuda: bool) -> Placed:

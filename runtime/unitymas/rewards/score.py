@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import SupportsFloat, cast
+from typing import cast
 
 from unitymas.api import shapes
 from unitymas.api.errors import Author, boundary
@@ -16,7 +14,7 @@ from unitymas.expr.cel import Program
 from unitymas.expr.errors import EvaluationError
 from unitymas.rewards.compile import AFTER, Aside, MetricProgram, RewardProgram
 from unitymas.rewards.series import Series
-from unitymas.rewards.share import Parts, parts, parts_of, rewarded, visit_record
+from unitymas.rewards.share import Parts, finite, parts, parts_of, rewarded, visit_record
 
 
 @dataclass(slots=True)
@@ -123,17 +121,6 @@ async def _value(
         async with boundary(Author, where):
             value = metric.run(**arguments)
     return finite(value, where)
-
-
-def finite(value: object, where: str) -> float:
-    """A metric's result as a double. Raises Author unless it is one finite number."""
-    number = math.nan
-    if not isinstance(value, str):
-        with suppress(TypeError, ValueError, OverflowError):
-            number = float(cast(SupportsFloat, value))
-    if not math.isfinite(number):
-        raise Author(where, f"found {value!r:.60}; expected a finite number")
-    return number
 
 
 def _argument(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import cast
+from contextlib import suppress
+from typing import SupportsFloat, cast
 
 from unitymas.api import shapes
 from unitymas.api.errors import Author
@@ -39,6 +40,17 @@ def number(program: Program, values: Mapping[str, object], path: str, visit: Vis
         raise Author(where, f"`{program.text}`: found {error.found}; expected a finite number") from error
 
 
+def finite(value: object, where: str) -> float:
+    """What a function gave, of any type of number, as a double. Raises Author unless it is one finite number."""
+    number = math.nan
+    if not isinstance(value, str):
+        with suppress(TypeError, ValueError, OverflowError):
+            number = float(cast(SupportsFloat, value))
+    if not math.isfinite(number):
+        raise Author(where, f"found {value!r:.60}; expected a finite number")
+    return number
+
+
 def parts(
     program: RewardProgram, trajectory: Trajectory, variables: Mapping[str, object], series: Mapping[str, Series]
 ) -> Parts:
@@ -58,7 +70,22 @@ def parts(
         receivers = [visit for visit in visits if visit.role in part.values]
         scale = part.reward.weight / (len(receivers) if part.reward.share == "split" and receivers else 1)
         for visit, value in zip(receivers, _values(part, receivers, seen), strict=True):
-            given[visit.key][part.reward.name] = scale * value
+            where = f"{part.path}, visit {visit.key}"
+            given[visit.key][part.reward.name] = _weighted(value, scale, f"{where}, reward {part.reward.name}")
+    return _summable(given, "spec.rewards")
+
+
+def _weighted(value: float, scale: float, where: str) -> float:
+    if not math.isfinite(scale * value):
+        raise Author(where, f"found {value:g}, {scale * value:g} with its weight; expected a finite number")
+    return scale * value
+
+
+def _summable(given: Parts, where: str) -> Parts:
+    """The parts, when every visit's have a finite sum. Raises Author."""
+    for key, own in given.items():
+        if not math.isfinite(sum(own.values())):
+            raise Author(where, f"visit {key}: {', '.join(own)} sum to {sum(own.values())}; expected a finite number")
     return given
 
 
@@ -81,15 +108,13 @@ def parts_of(yielded: object, trajectory: Trajectory, where: str) -> Parts:
         raise Author(where, f"found {yielded!r:.60}; expected (visit key, name, value) for every part")
     for item in cast(Iterable[object], yielded):
         match item:
-            case (str(key), str(name), float() | int() as value):
+            case (str(key), str(name), value):
                 pass
             case _:
                 raise Author(where, f"found {item!r:.80}; expected (visit key, name, value)")
         if key not in given:
             raise Author(where, f"found visit `{key}`; expected a visit of a role: {', '.join(given)}")
-        if not math.isfinite(value):
-            raise Author(where, f"visit {key}, reward {name}: found {value}; expected a finite number")
         if name in given[key]:
             raise Author(where, f"visit {key}: found reward {name} a second time; expected each name once")
-        given[key][name] = float(value)
-    return given
+        given[key][name] = finite(value, f"{where}, visit {key}, reward {name}")
+    return _summable(given, where)

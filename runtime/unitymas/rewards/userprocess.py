@@ -86,7 +86,7 @@ class Runner:
             given = job.arguments
             value = function(**given) if isinstance(given, Mapping) else function(*given)
             return Answer(list(cast(Iterator[object], value)) if isinstance(value, Iterator) else value)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - users' code may raise anything; the caller classifies
+        except BaseException as error:  # noqa: BLE001 - users' code may raise anything; the caller classifies
             broke = isinstance(error, Infrastructure)
             return Answer(error=_told(error), value_error=isinstance(error, ValueError), broke=broke)
 
@@ -104,7 +104,7 @@ def serve(runner: Runner, source: BinaryIO, sink: BinaryIO) -> None:
         answer = runner.run(pickle.loads(source.read(HEADER.unpack(header)[0])))
         try:
             packed = pack(answer)
-        except (pickle.PicklingError, TypeError, AttributeError) as error:
+        except Exception as error:  # noqa: BLE001 - users' objects may raise anything as they are sent
             packed = pack(Answer(error=f"returned what cannot be sent back, {type(answer.value).__name__}: {error}"))
         sink.write(packed)
         sink.flush()

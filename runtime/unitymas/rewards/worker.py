@@ -44,7 +44,7 @@ class ProcessPool:
         """See `api.ports.Workers`."""
         try:
             message = pack(Job(entrypoint, arguments, setup))
-        except (pickle.PicklingError, TypeError, AttributeError) as error:
+        except (pickle.PicklingError, TypeError, AttributeError, RecursionError) as error:
             raise Author(where, f"arguments of {entrypoint} cannot be sent to its process: {error}") from error
         async with self._free:
             for _ in range(TRIES):

@@ -88,4 +88,6 @@ class Guarded:
         except shapes.ShapeError as error:
             what = f"its answer{error.path}: found {error.found}; expected {error.expected}"
             raise Author(self._where, what) from error
+        if not shapes.encodable(answer.error):
+            raise Author(self._where, f"its error: found {answer.error!r}; expected text that UTF-8 can write")
         return ToolAnswer(value, answer.ok, answer.error)

@@ -42,7 +42,10 @@ class PythonTool:
         if not isinstance(value, Mapping):
             raise Author(where, f"returned {value!r:.60}; expected a record, {shapes.notation(self.shape)}")
         record = cast(Mapping[str, object], value)
-        return ToolAnswer(record, ok=bool(record.get("ok", True)), error=str(record.get("error", "")))
+        ok = record.get("ok", True)
+        if not isinstance(ok, bool):
+            raise Author(where, f"its answer.ok: found {ok!r:.60}; expected true or false")
+        return ToolAnswer(record, ok=ok, error=str(record.get("error", "")))
 
     async def close(self) -> None:
         """Nothing to give back: the workers are the run's."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
@@ -72,6 +73,9 @@ class Context:
     open: dict[str, Place] = field(default_factory=dict[str, Place])
     """Where the visits stand that were made and have not ended, by key."""
     calls: int = 0
+    """Made so far, those beyond `most_calls` among them."""
+    copies: bool = False
+    """Whoever plays is given values of its own, which it may change: the records stay as they are."""
     _tasks: set[asyncio.Task[object]] = field(default_factory=set["asyncio.Task[object]"])
     """Those that visits run in now."""
     _closed: bool = False
@@ -108,7 +112,7 @@ class Context:
             output, ok = await _read(player, visit.text, seen)
         visit.value = {"output": output, "text": visit.text, "ok": ok, "ran": True, "calls": 1}
         visit.failure = None if ok else Failure.POLICY
-        return Value(visit.value)
+        return self._given(visit)
 
     async def use(self, tool: str, visit: Visit, arguments: Mapping[str, object]) -> Value:
         """Call a tool and record it."""
@@ -118,7 +122,10 @@ class Context:
         visit.value = {**answer.value, "ok": answer.ok, "ran": True}
         if not answer.ok:
             visit.failure, visit.error = Failure.POLICY, answer.error
-        return Value(visit.value)
+        return self._given(visit)
+
+    def _given(self, visit: Visit) -> Value:
+        return Value(deepcopy(visit.value) if self.copies else visit.value)
 
     @contextmanager
     def _recorded(self, visit: Visit) -> Generator[None]:

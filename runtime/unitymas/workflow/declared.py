@@ -45,18 +45,18 @@ def all_nodes(nodes: Sequence[Node], path: str = "spec.nodes") -> Iterator[tuple
 
 
 def check_names(spec: WorkflowSpec, findings: Findings) -> None:
-    """A finding for every node that has an earlier one's name; each switch, and nothing else, may have a `default`."""
+    """A finding for every node with an earlier one's name; each switch, and nothing else, may have one `default`."""
     nodes = list(all_nodes(spec.nodes or ()))
-    switched = {id(child) for node, _ in nodes if node.switch is not None for child in node.nodes or ()}
-    seen: Counter[str] = Counter()
+    switched = {id(child): id(node) for node, _ in nodes if node.switch is not None for child in node.nodes or ()}
+    seen: Counter[tuple[str, int]] = Counter()
     for node, path in nodes:
         at = f"{path}.name"
-        if node.name == DEFAULT:
-            if id(node) not in switched:
-                findings.add("switch-default", at, found="`default` outside a switch", expected="another name")
+        if node.name == DEFAULT and id(node) not in switched:
+            findings.add("switch-default", at, found="`default` outside a switch", expected="another name")
             continue
-        seen[node.name] += 1
-        if seen[node.name] == 2:  # once, however often
+        once = (node.name, switched[id(node)] if node.name == DEFAULT else 0)
+        seen[once] += 1
+        if seen[once] == 2:  # once, however often
             findings.add("duplicate-name", at, found=f"`{node.name}` a second time", expected="a name of its own")
 
 

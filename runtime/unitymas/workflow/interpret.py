@@ -34,8 +34,8 @@ class _Branch:
     """`nodes` of `seen`."""
 
     @staticmethod
-    def of(seen: Mapping[str, object], nodes: Mapping[str, object], **local: object) -> _Branch:
-        """A branch that sees these, and shows them nothing."""
+    def of(seen: Mapping[str, object], nodes: Mapping[str, object], local: Mapping[str, object]) -> _Branch:
+        """A branch that sees these, `local` first, and shows them nothing."""
         own = dict(nodes)
         return _Branch({**seen, **local, "nodes": own}, own)
 
@@ -131,7 +131,7 @@ class _Walk:
         records: list[Values] = []
 
         async def one(numbered: tuple[int, object]) -> Values:
-            own = _Branch.of(branch.seen, branch.nodes, index=numbered[0], **{spec.as_: numbered[1]})
+            own = _Branch.of(branch.seen, branch.nodes, {"index": numbered[0], spec.as_: numbered[1]})
             record, left = await self.body(step, own)
             records.append(record)
             if left:
@@ -170,7 +170,7 @@ class _Walk:
 
     async def branches(self, children: tuple[Step, ...], branch: _Branch) -> None:
         """Run all at once, none seeing another; afterwards all are seen."""
-        apart = [_Branch.of(branch.seen, branch.nodes) for _ in children]
+        apart = [_Branch.of(branch.seen, branch.nodes, {}) for _ in children]
         pairs = list(zip(children, apart, strict=True))
         await together([lambda child=child, own=own: self.step(child, own) for child, own in pairs])
         for child, own in pairs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from traceback import extract_tb
@@ -54,7 +55,9 @@ async def play(workflow: Workflow, trajectory: Trajectory, dispatch: Dispatch, *
     """Run the workflow on the trajectory's task. Records what has happened, also when it is cut short by an error."""
     fields = trajectory.task.fields
     task = {name: fields[name] for name in workflow.spec.input.visible}
-    context = Context(trajectory, workflow.team, dispatch, run_seed, workflow.most_calls)
+    context = Context(
+        trajectory, workflow.team, dispatch, run_seed, workflow.most_calls, copies=workflow.code is not None
+    )
     agents, tools = Agents(context, task), Tools(context, [tool.name for tool in workflow.spec.tools])
     trajectory.started_s = dispatch.now()
     try:
@@ -85,21 +88,24 @@ async def _interpreted(
 
 async def _coded(code: Code, context: Context, task: Mapping[str, object], agents: Agents, tools: Tools) -> None:
     try:
-        context.trajectory.result = plain(await code(task, agents, tools))
+        context.trajectory.result = plain(await code(deepcopy(dict(task)), agents, tools))
+        if context.calls > context.most_calls:  # the code has caught what the call raised
+            made = f"{context.calls} calls of a workflow that may make {context.most_calls}"
+            raise Author("workflow code", made)
         if context.open:
             raise Author("workflow code", f"ended before {', '.join(context.open)}: every call must be awaited")
     except Author as error:
         raise Author(error.where, f"{error.message}{_line(code, error)}") from error
     except UnityMASError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise Author("workflow code", f"{type(error).__name__}: {error}{_line(code, error)}") from error
     finally:
         await context.close()
         context.trajectory.nodes = nodes_of(context.trajectory.visits)
 
 
-def _line(code: Code, error: Exception) -> str:
+def _line(code: Code, error: BaseException) -> str:
     """Where in the user's own files it was raised: those beside the workflow's, or below."""
     folder = Path(inspect.getfile(code)).parent
     frames = [frame for frame in extract_tb(error.__traceback__) if folder in Path(frame.filename).parents]

@@ -162,10 +162,11 @@ def test_replies_come_in_the_order_of_the_requests(server: Server) -> None:
         Answer(503, b"<html>busy</html>"),
         Answer(200, b"not json"),
         Answer(200, {"choices": []}),
+        Answer(body=completion("half a pair: \ud800")),
         Answer(hang_up=True),
         Answer(body=completion(), delay_s=0.5),
     ],
-    ids=["429", "503", "no json", "no choice", "hangs up", "too late"],
+    ids=["429", "503", "no json", "no choice", "no text", "hangs up", "too late"],
 )
 def test_a_passing_fault_is_tried_again(server: Server, bad: Answer) -> None:
     server.answers = [bad, bad, Answer(body=completion())]

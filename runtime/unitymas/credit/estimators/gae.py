@@ -19,7 +19,8 @@ class Gae:
     Source: arXiv 1506.02438, eq. 16; cases `gae`, and `openrlhf_gae` where the mask has no holes.
     """
 
-    gamma: float = 1.0
+    gamma: float | F64 = 1.0
+    """One for all sequences, or (sequences,)."""
     lam: float = 1.0
 
     def token_advantages(self, rewards: F64, values: F64, mask: Bools, units: I64 | None = None) -> tuple[F64, F64]:

@@ -174,8 +174,10 @@ def _reply(body: Any) -> Reply:
     """A chat completion as a reply. Raises ValueError, LookupError, TypeError or AttributeError when it is none."""
     choice = body["choices"][0]
     usage = body.get("usage") or {}
+    text: str = choice["message"]["content"] or ""
+    text.encode()  # half of a surrogate pair, which JSON can say, could not be stored
     return Reply(
-        text=choice["message"]["content"] or "",
+        text=text,
         finish="length" if choice.get("finish_reason") == "length" else "stop",
         prompt_tokens=int(usage.get("prompt_tokens", 0)),
         output_tokens=int(usage.get("completion_tokens", 0)),

@@ -15,6 +15,7 @@ import torch
 from unitymas.api.algorithm import Algorithm, Loss
 from unitymas.api.mapping import Critic, Model, Optimizer
 from unitymas.api.run import Placement
+from unitymas.models.finite import require_finite
 from unitymas.models.parity import gap, require_parity
 from unitymas.models.rows import F32, TokenRow, mini_batches
 from unitymas.models.verl.losses import Metrics, PolicyObjective, ValueObjective
@@ -81,7 +82,7 @@ class PolicyTrainer:
         """One update: every row once per epoch, one optimiser step per mini-batch, then one step of the schedule.
 
         If no row gives a gradient, or the critic is still warming up, no optimiser steps and `skipped` is 1.
-        Raises ParityBroken before any weight changes.
+        Raises ParityBroken before any weight changes; NotFinite for a loss or gradient that is no finite number.
         """
         size = {"rows": float(len(rows)), "tokens": float(sum(row.output.size for row in rows))}
         if not self._learns(rows) or self._warming(step):
@@ -94,7 +95,8 @@ class PolicyTrainer:
             correction=self._algorithm.rollout_correction,
             scale=len(steps) / self._algorithm.epochs,
         )
-        done = [self._optimise(objective, rows, extras, indices, alone=len(steps) == 1) for indices in steps]
+        alone = len(steps) == 1
+        done = [self._optimise(objective, rows, extras, indices, alone=alone, step=step) for indices in steps]
         metrics = {**_summary(done), **metrics, **size, "skipped": 0.0, "learning_rate": self.policy.learning_rate}
         self.policy.advance()
         return metrics
@@ -104,7 +106,7 @@ class PolicyTrainer:
     ) -> Metrics:
         """Train the critic towards the returns, as often as the policy; metrics named `value_...`.
 
-        values: what `values` said before. returns: (tokens,) for each row, in reward units.
+        values: what `values` said before. returns: (tokens,) for each row, in reward units. Raises NotFinite.
         """
         if self.critic is None:
             raise ValueError(f"found estimator {self._algorithm.estimator}; expected gae, which has a critic")
@@ -114,7 +116,7 @@ class PolicyTrainer:
             objective = ValueObjective(self._critic_rule.clip, sum(row.output.size for row in chosen))
             extras = {"values": _take(values, indices), "returns": _take(returns, indices)}
             metrics = self.critic.accumulate(chosen, objective, roles=roles, extras=extras, entropy=False)
-            done.append({**metrics, "grad_norm": self.critic.step()})
+            done.append(self._stepped(self.critic, metrics, of="critic's ", step=step))
         self.critic.advance()
         return {f"value_{name}": value for name, value in _summary(done).items() if name != "tokens"}
 
@@ -130,6 +132,7 @@ class PolicyTrainer:
         indices: Sequence[int],
         *,
         alone: bool,
+        step: int,
     ) -> Metrics:
         """One optimiser step. The only one of an update measures parity in its own forward passes."""
         held = {name: _take(values, indices) for name, values in extras.items()}
@@ -138,7 +141,14 @@ class PolicyTrainer:
         metrics = self.policy.accumulate(chosen, objective, roles=objective.roles, extras=held, entropy=entropy)
         if alone:
             require_parity(metrics["parity_max"], model=self._name, limit=self._parity)
-        return {**metrics, "grad_norm": self.policy.step()}
+        return self._stepped(self.policy, metrics, of="", step=step)
+
+    def _stepped(self, worker: TrainingWorker, metrics: Metrics, *, of: str, step: int) -> Metrics:
+        """The metrics with the gradient's norm, after one optimiser step; of gradients that are not finite, none."""
+        require_finite(metrics["loss"], what=f"{of}loss", model=self._name, step=step)
+        norm = worker.step()
+        require_finite(norm, what=f"{of}gradient norm", model=self._name, step=step)
+        return {**metrics, "grad_norm": norm}
 
     def _before(self, rows: Sequence[TokenRow], *, several: bool) -> tuple[dict[str, list[F32]], Metrics]:
         """Log-probs of the reference, and where several steps will move the policy, its own before, with parity."""

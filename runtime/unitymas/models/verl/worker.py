@@ -83,7 +83,7 @@ class TrainingWorker:
         return total
 
     def step(self) -> float:
-        """One optimiser step from the accumulated gradients; their norm before clipping."""
+        """One optimiser step, none where gradients are not finite; their norm before clipping."""
         return float(self.verl.optimizer_step()["grad_norm"])
 
     @property

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import cast
 
 from unitymas.api import shapes
 from unitymas.api.workflow import Output as OutputSpec
 
 TRIES = 64
 """Most places of a reply where a value may begin: a reply of brackets only must stay cheap."""
+LEVELS = 64
+"""Most levels of lists and records in a value: what is deeper cannot be stored."""
 _NUMBER = r"(?<![\w.])-?\d"
 _BEGIN = {"string": '"', "number": _NUMBER, "int": _NUMBER, "bool": r"\b(?:true|false)\b", "any": r"[\[{]"}
 
@@ -42,11 +45,27 @@ def _begin(shape: shapes.Shape) -> re.Pattern[str]:
             return re.compile(r"\{")
 
 
+def _too_deep(value: object) -> bool:
+    level = [value]
+    for _ in range(LEVELS):
+        level = [inner for outer in level for inner in _inside(outer) if isinstance(inner, list | dict)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return cast(dict[str, object], value).values()
+    return cast(list[object], value) if isinstance(value, list) else ()
+
+
 class Json:
     """The first whole JSON value of the reply that is of the shape; prose or a code fence may surround it.
 
     Extra record fields are dropped. A value inside another is not looked at: the outer one was the reply. For the
-    shape `any` the value is a list or a record. Raises ShapeError when the shape cannot be read.
+    shape `any` the value is a list or a record. Values of more than LEVELS levels are passed over.
+    Raises ShapeError when the shape cannot be read.
     """
 
     def __init__(self, spec: OutputSpec) -> None:
@@ -72,6 +91,9 @@ class Json:
             position = start.start() + 1
             try:
                 value, end = _DECODER.raw_decode(text, start.start())
+                if _too_deep(value):
+                    position = end
+                    continue
                 json.dumps(value, ensure_ascii=False).encode()  # a lone surrogate cannot be stored
             except (ValueError, RecursionError):
                 continue
