@@ -259,3 +259,12 @@ def test_one_run_is_needed_unless_it_is_named():
 @given(st.lists(st.one_of(st.integers(0, 99), st.from_regex(r"[A-Za-z_][A-Za-z0-9_./-]*", fullmatch=True))).map(tuple))
 def test_a_spelt_path_reads_back(parts: tuple[str | int, ...]):
     assert parts_of(spell(parts)) == parts
+
+
+@pytest.mark.parametrize("value", ["{{ task.question }}", "question: why", "{a: b ? 0.0 : -1.0}"])
+def test_a_value_that_yaml_cannot_read_without_quotes_is_answered_with_quotes(tmp_path: Path, value: str) -> None:
+    manifest = tmp_path / "workflow.yaml"
+    manifest.write_text(f"kind: MultiAgentWorkflow\nprompt: {value}\n")
+    with pytest.raises(BadInput) as caught:
+        read([manifest])
+    assert "quotes" in caught.value.findings[0].hint

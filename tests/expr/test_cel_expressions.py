@@ -361,3 +361,19 @@ def test_the_notation_of_users_types_an_expression() -> None:
     assert program.shape == NUMBER
     with pytest.raises(ShapeError):
         conform(STRING, program.evaluate({"plan": {"steps": []}}))
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("a and b", "CEL writes `&&` for `and`"),
+        ("not a", "CEL writes `!` for `not`"),
+        ("a = b", "CEL writes `==` for `=`"),
+        ("len(words) > 1", "did you mean `size`?"),
+    ],
+)
+def test_what_python_would_write_is_answered_with_what_cel_writes(text: str, hint: str) -> None:
+    environment = Environment({"a": BOOL, "b": BOOL, "words": ListOf(STRING)})
+    with pytest.raises(ExpressionError) as caught:
+        environment.compile(text)
+    assert caught.value.hint == hint

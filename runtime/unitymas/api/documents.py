@@ -17,6 +17,7 @@ from unitymas.api.errors import Finding, Findings
 Parts = tuple[str | int, ...]
 """A field path in parts: keys and indexes."""
 
+UNQUOTED = "put quotes around a value that holds `: `, `? ... :` or begins with `{{`"
 _PLAIN = re.compile(r"[A-Za-z_][\w-]*")
 _STEP = re.compile(r"\.?(?P<key>[^.\[\]]+)|\[(?P<index>\d+)\]|\[\"(?P<quoted>[^\"]*)\"\]")
 
@@ -93,7 +94,8 @@ def _say(error: Any) -> tuple[str, str]:
 def _broken(findings: Findings, error: Any, file: str, *, found: str, expected: str) -> None:
     mark: Any = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-    findings.items.append(Finding("yaml-syntax", f"column {column}", found, expected, file=file, line=line))
+    hint = UNQUOTED if any(sign in found for sign in ("mapping values", "unhashable", "expected ',' or '}'")) else ""
+    findings.items.append(Finding("yaml-syntax", f"column {column}", found, expected, hint, file=file, line=line))
 
 
 def _collect(node: Any, parts: Parts, written: Any, lines: dict[Parts, int], seen: set[int]) -> None:

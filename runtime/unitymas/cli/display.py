@@ -60,7 +60,10 @@ def step_line(report: StepReport) -> str:
         f"{numbers.get('tokens_per_s', 0.0):,.0f} tokens/s",
         f"{numbers.get('time/step_s', 0.0):.1f} s",
     ]
-    return "  ".join(parts + ([f"{lost:.0f} failed"] if lost else []))
+    idle = [name.split("/")[1] for name, value in numbers.items() if name.endswith("/skipped") and value]
+    parts += [f"{lost:.0f} failed"] if lost else []
+    parts += [f"no update of {', '.join(idle)}: nothing to tell its visits apart"] if idle else []
+    return "  ".join(parts)
 
 
 def evaluation_line(report: EvaluationReport) -> str:

@@ -28,6 +28,8 @@ def show_outcome(summary: Summary) -> None:
     say()
     if summary.first:
         OUT.print(before_and_after(summary.first, summary.chosen, chosen_step=summary.chosen_step))
+    if summary.first and summary.chosen_step == 0:
+        say("the chosen weights are the first ones: no later ones were better on dev")
     for line in text_curves(records):
         say(line)
     tokens = sum(float(str(record.get("output_tokens", 0))) for record in records)

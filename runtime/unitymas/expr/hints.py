@@ -21,6 +21,14 @@ _ERROR = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
 _UNDECLARED = re.compile(r"undeclared reference to '([^']+)'")
 _FIELD = re.compile(r"undefined field '([^']+)' not found in struct '([^']+)'")
 _OVERLOAD = re.compile(r"found no matching overload for '([^']+)' applied to '\((.*)\)'")
+_FOREIGN = (
+    (r"\band\b", "and", "&&"),
+    (r"\bor\b", "or", "||"),
+    (r"\bnot\b", "not", "!"),
+    (r"(?<![=!<>])=(?!=)", "=", "=="),
+)
+"""Operators of Python and what CEL has for them."""
+_SYNONYMS = {"len": "size", "str": "string", "float": "double", "lower": "lowerAscii", "upper": "upperAscii"}
 _SPELLINGS = {"_?_:_": "? :", "_[_]": "[ ]", "@in": "in", "-_": "-", "!_": "!"}
 
 
@@ -40,7 +48,7 @@ def compile_error(text: str, message: str, variables: Iterable[str], messages: M
     if match := _OVERLOAD.search(what):
         return _operand_error(match[1], messages.describe(match[2]), place)
     if "Syntax error: " in what:
-        return _syntax_error(what.partition("Syntax error: ")[2], place)
+        return _syntax_error(text, what.partition("Syntax error: ")[2], place)
     return ExpressionError(f"{what} {place}", "a CEL expression")
 
 
@@ -60,7 +68,9 @@ def _variable_error(name: str, variables: Iterable[str]) -> ExpressionError:
 def _function_error(name: str) -> ExpressionError:
     if name in FUNCTIONS:
         return ExpressionError(f"`{name}(...)`", f"other arguments: {_signatures(name)}")
-    return ExpressionError(f"function `{name}`", "a function of CEL or ours", did_you_mean(name, FUNCTIONS))
+    known = _SYNONYMS.get(name)
+    hint = f"did you mean `{known}`?" if known else did_you_mean(name, FUNCTIONS)
+    return ExpressionError(f"function `{name}`", "a function of CEL or ours", hint)
 
 
 def _signatures(function: str) -> str:
@@ -82,11 +92,14 @@ def _operand_error(function: str, types: str, place: str) -> ExpressionError:
     return ExpressionError(found, expected, hint)
 
 
-def _syntax_error(what: str, place: str) -> ExpressionError:
+def _syntax_error(text: str, what: str, place: str) -> ExpressionError:
     if "<EOF>" in what.partition(" expecting ")[0]:
         return ExpressionError(f"the end of the text {place}", "more: the expression is not finished")
     culprit = re.search(r"'(.*?)'", what)
-    return ExpressionError(f"syntax error {place}" + (f", near `{culprit[1]}`" if culprit else ""), "a CEL expression")
+    found = f"syntax error {place}" + (f", near `{culprit[1]}`" if culprit else "")
+    bare = re.sub(r"'[^']*'|\"[^\"]*\"", "''", text)
+    foreign = [f"`{ours}` for `{theirs}`" for pattern, theirs, ours in _FOREIGN if re.search(pattern, bare)]
+    return ExpressionError(found, "a CEL expression", f"CEL writes {', '.join(foreign)}" if foreign else "")
 
 
 def evaluation_error(text: str, message: str) -> EvaluationError:
