@@ -204,6 +204,7 @@ def test_an_exported_folder_holds_the_trained_weights(tiny_model: Path, tmp_path
     core = GroupCore(spec(tiny_model))
     one_step(core, 0)
     core.export(tmp_path)
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o644}
     model: Any = AutoModelForCausalLM.from_pretrained(str(tmp_path))
     tokenizer: Any = AutoTokenizer.from_pretrained(str(tmp_path))
     found = {name: weight.numpy() for name, weight in model.state_dict().items()}

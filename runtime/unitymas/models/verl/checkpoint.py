@@ -16,6 +16,7 @@ from unitymas.models.verl.trainer import PolicyTrainer
 
 POLICY, CRITIC = "policy", "critic"
 """Sub-folders. Each holds weights, optimiser, learning rate schedule and random state of one worker."""
+READABLE = 0o644
 
 
 def save(trainer: PolicyTrainer, folder: Path) -> None:
@@ -50,6 +51,8 @@ def export(weights: Iterable[tuple[str, torch.Tensor]], *, source: Path, folder:
     generation = source / "generation_config.json"
     if generation.exists():
         shutil.copyfile(generation, folder / generation.name)
+    for path in folder.iterdir():
+        path.chmod(READABLE)  # safetensors writes for its own user only; exported weights are for others too
     settle(folder)
 
 
