@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import unitymas.expr
-from unitymas.api.shapes import BOOL, INT, STRING, ListOf, record
-from unitymas.expr import ExpressionError, Scope
+from unitymas.api.shapes import BOOL, INT, STRING, record
+from unitymas.expr import Scope
 
 SEARCH = record(output=STRING, ok=BOOL)
 
@@ -23,22 +23,6 @@ def test_a_node_is_seen_as_a_field_of_nodes() -> None:
     assert scope.node("search") == SEARCH
     assert scope.node("other") is None
     assert scope.compile("nodes.count.total + size(nodes.search.output)").shape == INT
-
-
-def test_a_node_seen_as_a_list_is_the_list_of_its_iterations() -> None:
-    scope = Scope().with_node("search", SEARCH).as_list("search")
-    assert scope.node("search") == ListOf(SEARCH)
-    assert scope.compile("nodes.search.map(s, s.output)").shape == ListOf(STRING)
-    with pytest.raises(KeyError):
-        scope.as_list("other")
-
-
-def test_a_variable_taken_away_is_not_seen() -> None:
-    scope = Scope().with_variable("turn", INT)
-    with pytest.raises(ExpressionError) as refused:
-        scope.without_variable("turn").compile("turn")
-    assert refused.value.expected == "no variable: none is seen here"
-    assert scope.without_variable("other") is scope
 
 
 def test_variables_cannot_be_changed_in_place() -> None:

@@ -213,10 +213,6 @@ class WorkflowSpec(Spec):
             raise ValueError("python replaces state, nodes and result")
         return self
 
-    def state_shapes(self) -> dict[str, shapes.Shape]:
-        """Shape of each state field. Raises ShapeError."""
-        return {name: shapes.parse(notation, f".{name}") for name, notation in self.state.items()}
-
     def role(self, name: str) -> Role:
         """The role of a name. Raises KeyError."""
         return next((role for role in self.roles if role.name == name), None) or _missing(name)

@@ -29,7 +29,7 @@ class Desk:
         self._streams = {name: group for name, group in self.groups.items() if isinstance(group, Streams)}
 
     def now(self) -> float:
-        """Seconds since this desk opened."""
+        """Seconds since this desk opened: one does for the rollout of a step or an evaluation."""
         return asyncio.get_running_loop().time() - self._started_s
 
     async def generate(self, model: str, request: Request) -> Answered:

@@ -50,7 +50,7 @@ class Summary:
     seconds: float
     """Of this attempt, all in all."""
     train_cpu_s: float
-    """CPU seconds of the training steps of this attempt, this process; evaluation apart."""
+    """CPU seconds of the training steps, of all attempts, in the controller's process; evaluation apart."""
 
 
 def run_async(main: Callable[[Stop], Coroutine[Any, Any, Result]]) -> Result:

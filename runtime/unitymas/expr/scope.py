@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from unitymas.api.shapes import ListOf, Record, Shape
+from unitymas.api.shapes import Record, Shape
 from unitymas.expr.cel import Environment, Program
 
 NODES = "nodes"
@@ -29,22 +29,9 @@ class Scope:
         """The scope with a variable added, or its shape replaced."""
         return Scope(_frozen({**self.variables, name: shape}))
 
-    def without_variable(self, name: str) -> Scope:
-        """The scope that cannot see a variable; itself where it never could."""
-        if name not in self.variables:
-            return self
-        return Scope(_frozen({other: shape for other, shape in self.variables.items() if other != name}))
-
     def with_node(self, name: str, shape: Shape) -> Scope:
         """The scope that also sees a node, as `nodes.<name>`."""
         return self.with_variable(NODES, Record(tuple({**self._nodes(), name: shape}.items())))
-
-    def as_list(self, name: str) -> Scope:
-        """The scope in which a node seen before is the list of its iterations, as after `forEach`.
-
-        Raises KeyError when the node is not seen.
-        """
-        return self.with_node(name, ListOf(self._nodes()[name]))
 
     def node(self, name: str) -> Shape | None:
         """The shape of a node's value, or None when the scope does not see it."""

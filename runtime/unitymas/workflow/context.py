@@ -37,7 +37,7 @@ def plain(value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A reply with what the controller saw of the call; times in seconds since the attempt started."""
+    """A reply with what the controller saw of the call; times in seconds since its rollout began."""
 
     reply: Reply
     started_s: float
@@ -57,7 +57,7 @@ class Dispatch(Protocol):
         ...
 
     def now(self) -> float:
-        """Seconds since the attempt started."""
+        """Seconds since the rollout of this step or evaluation began."""
         ...
 
 

@@ -71,8 +71,3 @@ def _single(spec: WorkflowSpec, node: Node, children: Mapping[str, Shape]) -> Re
     if node.switch is not None:
         fields = (*fields, *((name, shapes.STRING) for name in ("choice", "text", "output")))
     return Record(fields)
-
-
-def visits_shape(spec: WorkflowSpec, node: Node) -> Record:
-    """What `visit` is for a visit of this node, in a metric read there."""
-    return _single(spec, node, {})
